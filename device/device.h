@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device as the parts above see it inside the library: the driver's table, the context, and the observers that learn
+ * what order the program makes. Parts above call the driver through `driver` between weir__device_enter and _leave. */
+#ifndef WEIR_DEVICE_DEVICE_H
+#define WEIR_DEVICE_DEVICE_H
+
+#include <pthread.h>
+
+#include "device/driver.h"
+#include "device/error.h"
+#include "weir/device.h"
+
+/* Told of every order call, wait and piece of work made through weir/device.h, after the driver has accepted it and in
+ * the calling thread, with no lock of the device held that an observer's call into the device would need. Any member
+ * may be NULL. Pools register one (for the trace now, for the program's own order later). */
+struct weir__observer {
+    void (*event_recorded)(void *self, weir_event event, weir_stream stream);
+    void (*event_destroyed)(void *self, weir_event event);
+    void (*stream_waited)(void *self, weir_stream stream, weir_event event);
+    void (*stream_destroyed)(void *self, weir_stream stream); /* before the driver's destroy */
+    void (*stream_synchronized)(void *self, weir_stream stream);
+    void (*event_synchronized)(void *self, weir_event event);
+    void (*device_synchronized)(void *self);
+    void (*work_submitted)(void *self, const struct weir_work *work, weir_stream stream);
+    void *self;
+    struct weir__observer *next;
+};
+
+struct weir_device {
+    const struct weir__driver *driver;
+    CUdevice handle;
+    CUcontext context;
+    int ordinal;
+    size_t capacity_bytes;
+    size_t granularity_bytes;
+    char profile[32];
+    pthread_rwlock_t observers_lock;
+    struct weir__observer *observers;
+};
+
+/* Makes the device's context current for driver calls, and gives back what was current before. */
+enum weir_status weir__device_enter(struct weir_device *device);
+void weir__device_leave(struct weir_device *device);
+
+/* WEIR_OK, or WEIR_DRIVER with the code, the call and the driver's text. */
+enum weir_status weir__device_check(struct weir_device *device, CUresult code, const char *call);
+
+void weir__device_observe(struct weir_device *device, struct weir__observer *observer);
+void weir__device_unobserve(struct weir_device *device, struct weir__observer *observer);
+
+/* True inside a host function run through weir_device_submit, where driver calls are refused. */
+bool weir__in_host_function(void);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool: one stream-aware caching allocator a device, in which a stream is a tag on idle memory, not a pool of its
+ * own, so that nothing is stranded.
+ *
+ * Words. live: bytes handed out, rounded. requested: as asked. held: bytes taken from the driver. idle: mapped and free.
+ * stranded: idle bytes that the asking stream could not be given. page: one physical handle of the device's granularity.
+ * tag: (stream, position) after which an idle block is really unused. memory call: create, release, reserve, map, unmap,
+ * set access, alloc, free. order call: event record, stream wait.
+ *
+ * Promises. (1) A block is never given to a stream that is not ordered after all its tags, or made to wait for them.
+ * (2) live <= held <= max(limit, held when the limit was lowered) <= capacity. (3) Out of memory is an answer only when
+ * the pages that hold a live byte, plus the pages asked for, plus what others hold, exceed the limit, or the wait limit
+ * passed; after it the pool is as it was. (6) Any call may come from any thread; no lock is held across a driver call
+ * except queries. docs/design.md section 4 has the whole list.
+ *
+ * Ownership: the pool owns its memory; a block belongs to the caller from alloc to free. Destroying a pool waits for
+ * the device and takes back what is live. */
+#ifndef WEIR_POOL_H
+#define WEIR_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/device.h"
+#include "weir/status.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+struct weir_pool;
+
+/* ---- create and destroy ---------------------------------------------------------------------------------------- */
+
+enum weir_policy {
+    WEIR_POLICY_DEFAULT = 0, /* WEIR_OPTIONS policy:..., else latency */
+    WEIR_POLICY_LATENCY,     /* takes new pages while there are any, then waits for other streams' idle blocks */
+    WEIR_POLICY_FOOTPRINT,   /* waits (on the device) for other streams' idle blocks first, then takes new pages */
+    WEIR_POLICY_PER_STREAM,  /* one pool a stream, as caching allocators do today; to compare with */
+};
+
+struct weir_pool_options {
+    size_t size;             /* sizeof(struct weir_pool_options) */
+    enum weir_policy policy;
+    size_t limit_bytes;      /* most bytes taken from the driver; 0: WEIR_OPTIONS limit:..., else the capacity */
+    uint64_t wait_limit_ns;  /* longest host wait of one call; 0: WEIR_OPTIONS wait_limit:..., else 10 s */
+    const char *trace_path;  /* record all calls in weir-trace 1; NULL: WEIR_TRACE, else no trace */
+};
+
+/* Creates a pool on an open device. Keys of WEIR_OPTIONS (key:value,...) apply where the struct says 0 or NULL.
+ * Fails: WEIR_INVALID (unknown key: the nearest known one is named), WEIR_DRIVER, WEIR_SYSTEM. *out is NULL. */
+WEIR_API enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
+                                           struct weir_pool **out);
+WEIR_API void weir_pool_destroy(struct weir_pool *pool);
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+
+/* Gives at least `bytes` bytes that are ready for use on `stream`.
+ *
+ * Needs:   a stream of the pool's device, or 0 for the default stream.
+ * Gives:   *out, aligned to 512; contents undefined. bytes == 0 gives a unique address of no size.
+ * Fails:   WEIR_OUT_OF_MEMORY when idle memory of every stream has been tried (see weir_pool_report);
+ *          WEIR_DRIVER with the driver's code in weir_last_error(). *out is NULL and the pool as it was. */
+WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
+
+/* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.
+ * NULL is allowed. Fails: WEIR_INVALID for an address that is no block's start or is free already; nothing changes. */
+WEIR_API enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
+
+/* Takes a block back; it is unused once `event`, as recorded latest before this call, has passed (and the noted uses).
+ * Needs: an event that has been recorded. The event may be recorded again right after. */
+WEIR_API enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_event event);
+
+/* Tells the pool that `stream` uses the block too; the position is taken when the block is freed. */
+WEIR_API enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream);
+
+/* Marks the start of an iteration (a training step), for the trace and the reports. */
+WEIR_API enum weir_status weir_pool_mark_iteration(struct weir_pool *pool);
+
+/* Gives held memory that is idle and complete back to the driver until held <= target_bytes, or no more can be given.
+ * Waits for no work. */
+WEIR_API enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes);
+
+/* ---- what it tells --------------------------------------------------------------------------------------------- */
+
+/* One list makes the struct, the text and the JSON. X(type, name, text) */
+#define WEIR_POOL_STATS_LIST(X)                                                                                        \
+    X(size_t, capacity_bytes, "memory of the device")                                                                  \
+    X(size_t, limit_bytes, "most that the pool may hold")                                                              \
+    X(size_t, live_bytes, "handed out, rounded")                                                                       \
+    X(size_t, requested_bytes, "handed out, as asked")                                                                 \
+    X(size_t, held_bytes, "taken from the driver")                                                                     \
+    X(size_t, idle_bytes, "mapped and free")                                                                           \
+    X(size_t, moving_bytes, "being moved to another address")                                                          \
+    X(size_t, unmapped_bytes, "held as pages without an address")                                                      \
+    X(size_t, peak_live_bytes, "peak of live")                                                                         \
+    X(size_t, peak_requested_bytes, "peak of requested")                                                               \
+    X(size_t, peak_held_bytes, "peak of held")                                                                         \
+    X(uint64_t, live_blocks, "blocks handed out")                                                                      \
+    X(uint64_t, allocs, "successful allocations")                                                                      \
+    X(uint64_t, frees, "successful frees")                                                                             \
+    X(uint64_t, out_of_memory, "requests refused for lack of memory")                                                  \
+    X(uint64_t, memory_calls, "driver calls that take, map or give back memory")                                       \
+    X(uint64_t, order_calls, "driver calls that record or wait for events")                                            \
+    X(uint64_t, device_waits, "hand-overs for which a stream was made to wait")                                        \
+    X(uint64_t, host_waits, "requests for which the host waited")                                                      \
+    X(uint64_t, host_wait_ns, "time the host waited")                                                                  \
+    X(uint64_t, pages_moved, "pages unmapped in one place and mapped in another")
+
+struct weir_pool_stats {
+    size_t size; /* in: sizeof(struct weir_pool_stats) */
+#define WEIR_POOL_STATS_FIELD(type, name, text) type name;
+    WEIR_POOL_STATS_LIST(WEIR_POOL_STATS_FIELD)
+#undef WEIR_POOL_STATS_FIELD
+};
+
+struct weir_stream_stats {
+    weir_stream stream;
+    char name[32];          /* as given by weir_pool_name_stream, else "stream N" */
+    size_t live_bytes;      /* in blocks allocated on the stream */
+    size_t idle_bytes;      /* idle, last used by the stream (per-stream policy: kept in the stream's pool) */
+    size_t peak_live_bytes;
+    size_t peak_idle_bytes;
+    uint64_t device_waits;  /* times the stream was made to wait for another one's idle block */
+};
+
+/* The last refused request: what filled the device at that moment. The parts sum to the limit (capacity):
+ * live + idle_asker + idle_others + moving + unmapped + untaken. */
+struct weir_pool_refusal {
+    size_t size; /* in: sizeof(struct weir_pool_refusal) */
+    size_t asked_bytes;
+    weir_stream stream;
+    uint64_t iteration;         /* marks seen before the refusal */
+    size_t limit_bytes;
+    size_t live_bytes;
+    size_t idle_asker_bytes;    /* idle, last used by the asking stream */
+    size_t idle_others_bytes;   /* idle on other streams */
+    size_t moving_bytes;
+    size_t unmapped_bytes;
+    size_t untaken_bytes;       /* limit - held */
+    size_t largest_idle_bytes;  /* largest idle run the asking stream could have used */
+};
+
+WEIR_API void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name);
+WEIR_API enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats);
+/* Fills at most `room` entries; *count is how many streams there are. Entry sizes are those of this header. */
+WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats,
+                                                     size_t room, size_t *count);
+/* Gives: the last refusal; WEIR_NOT_READY when there was none. */
+WEIR_API enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal);
+/* Writes a report for people: the last refusal if there was one, else the state now; what fills the device, by stream,
+ * and what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
+WEIR_API size_t weir_pool_report(struct weir_pool *pool, char *text, size_t room);
+/* The debug walk: every invariant of the pool. Fails: WEIR_BROKEN, the message says which and where. */
+WEIR_API enum weir_status weir_pool_check(struct weir_pool *pool);
+
+#if defined(__cplusplus)
+}
+#endif
+#endif
