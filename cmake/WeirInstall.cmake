@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Install: libraries, headers, a CMake package (weir::weir, weir::weir-offload), pkg-config files.
+include(CMakePackageConfigHelpers)
+
+set(WEIR_TARGETS weir)
+if(TARGET weir-offload)
+  list(APPEND WEIR_TARGETS weir-offload)
+endif()
+install(TARGETS ${WEIR_TARGETS} EXPORT weir LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT weir NAMESPACE weir:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weir FILE weirTargets.cmake)
+
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/weirConfig.cmake"
+  CONTENT "include(\"\${CMAKE_CURRENT_LIST_DIR}/weirTargets.cmake\")\n" @ONLY)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/weirConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/weirConfig.cmake" "${CMAKE_BINARY_DIR}/weirConfigVersion.cmake"
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+
+# weir_pkgconfig(NAME DESCRIPTION REQUIRES)
+function(weir_pkgconfig name description requires)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${name}.pc" CONTENT
+"prefix=${CMAKE_INSTALL_PREFIX}
+libdir=${CMAKE_INSTALL_FULL_LIBDIR}
+includedir=${CMAKE_INSTALL_FULL_INCLUDEDIR}
+
+Name: ${name}
+Description: ${description}
+Version: ${PROJECT_VERSION}
+Requires: ${requires}
+Libs: -L\${libdir} -l${name}
+Cflags: -I\${includedir}
+")
+  install(FILES "${CMAKE_BINARY_DIR}/${name}.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+weir_pkgconfig(weir "${PROJECT_DESCRIPTION}" "")
+if(TARGET weir-offload)
+  weir_pkgconfig(weir-offload "weir's host pool and activation offload engine" weir)
+endif()
+
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

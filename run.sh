@@ -1,0 +1,282 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The one script a newcomer needs. Every command installs what is missing (and says what and why), builds, and runs.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$ROOT"
+
+usage() {
+    cat <<'END'
+usage: ./run.sh COMMAND [options]
+
+  demo [weir-demo options]     a mixture-of-experts trainer on a device that is too small for per-stream caching,
+                               with and without weir; table, build/demo/report.html and report.json
+  train [weir-train options]   trains on the King James text, or on --data=FILE
+  test                         builds with gcc and runs the tests (at most 8 minutes on 2 cores)
+  test all                     also clang, the sanitizers, the CUDA build where nvcc is, an installed client, the demo
+                               (at most 25 minutes on 2 cores; what CI runs)
+  bench [NAME]                 measures against peers in the same run; writes build/bench/
+  build [PRESET]               dev (default), release, clang, asan, tsan, cuda
+  install --prefix DIR         builds the release and installs it
+  uninstall --prefix DIR       removes what install put there
+  help                         this text
+
+  --no-install                 (anywhere before the command's own options) never install packages; name the missing ones
+
+Programs land in build/bin, libraries in build/lib. `build/bin/weir-train --help` and `build/bin/weir-demo --help` have the
+options of those two. Nothing here needs a GPU: without one the device is emulated, and every report says so.
+END
+}
+
+say() { printf 'run.sh: %s\n' "$*"; }
+die() { printf 'run.sh: %s\n' "$*" >&2; exit "${2:-1}"; }
+
+# ---- packages ----------------------------------------------------------------------------------------------------
+
+# package: why (docs/dependencies.md says more)
+BUILD_PACKAGES="gcc: compiles the project
+libc6-dev: the C library's headers
+cmake: configures the build
+ninja-build: runs the build
+pkg-config: finds the libraries below
+libjemalloc-dev: cuts the pinned host pool up (offload)
+libnuma-dev: binds the host pool to the GPU's CPUs (offload)
+libhwloc-dev: tells which node that is (offload)
+libopenblas-dev: matrix products of the trainer on a CPU
+libopenmpi-dev: communication between the trainer's ranks
+openmpi-bin: starts the trainer's ranks
+libyaml-dev: reads the trainer's configuration
+libjansson-dev: writes and reads reports
+libcmocka-dev: runs the tests"
+TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
+ALL_PACKAGES="clang: second compiler of the test run
+libclang-rt-14-dev|libclang-rt-18-dev|libclang-rt-dev: clang's run-time library"
+
+NO_INSTALL=no
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Which of the names in a|b|c is installed, else the first that the package lists know.
+choose() {
+    local name
+    for name in ${1//|/ }; do installed "$name" && { echo "$name"; return; }; done
+    for name in ${1//|/ }; do apt-cache show "$name" >/dev/null 2>&1 && { echo "$name"; return; }; done
+    echo "${1%%|*}"
+}
+
+need_packages() {
+    command -v dpkg-query >/dev/null || { say "no dpkg here: the packages in docs/dependencies.md are taken as installed"; return; }
+    local line name missing=() lists_known=no
+    while IFS= read -r line; do
+        [ -n "$line" ] || continue
+        name=$(choose "${line%%: *}")
+        if ! installed "$name"; then
+            missing+=("${line%%: *}")
+            say "needs the package $name: ${line#*: }"
+        fi
+    done <<< "$1"
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$NO_INSTALL" = no ] || die "--no-install was given; install: ${missing[*]//|*/}" 2
+    local as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || die "not root and there is no sudo; as root: apt-get install ${missing[*]//|*/}" 2
+        as_root=(sudo)
+    fi
+    say "installing ${missing[*]//|*/}"
+    "${as_root[@]}" apt-get update -qq
+    local names=()
+    for name in "${missing[@]}"; do names+=("$(choose "$name")"); done
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null
+}
+
+# ---- building ----------------------------------------------------------------------------------------------------
+
+build_folder() { [ "$1" = dev ] && echo build || echo "build/$1"; }
+
+# build PRESET [cmake options]: configures and builds quietly; the whole log is shown when it fails.
+build() {
+    local preset=$1 folder log
+    shift
+    folder=$(build_folder "$preset")
+    mkdir -p "$folder"
+    log="$folder/build.log"
+    say "building $preset in $folder"
+    # A folder that was copied or moved remembers its old place and can't be used.
+    if [ -f "$folder/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$folder/CMakeCache.txt"; then
+        rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles"
+    fi
+    if ! { cmake --preset "$preset" "$@" && cmake --build "$folder"; } > "$log" 2>&1; then
+        cat "$log" >&2
+        die "building $preset failed; the log is $log"
+    fi
+}
+
+make_text() {
+    local text=build/data/kjv.txt
+    [ -s "$text" ] && return
+    need_packages "$TEXT_PACKAGES"
+    mkdir -p build/data
+    bible -f Gen1:1-Rev22:21 > "$text.new"
+    mv "$text.new" "$text"
+    say "wrote $text ($(wc -c < "$text") bytes)"
+}
+
+# What Open MPI needs to start as root, with more ranks than cores, without a remote shell.
+mpi_environment() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_plm_rsh_agent=
+    export OPENBLAS_NUM_THREADS=1
+}
+
+# ---- testing -----------------------------------------------------------------------------------------------------
+
+JOBS=$(nproc 2>/dev/null || echo 2)
+
+# run_tests FOLDER [ctest options]
+run_tests() {
+    local folder=$1
+    shift
+    say "running the tests of $folder"
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$JOBS" "$@"
+}
+
+# MPI itself is not instrumented: thread reports inside it are left out, and its leaks are not ours to report.
+test_sanitized() {
+    build asan
+    ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 LSAN_OPTIONS="suppressions=$ROOT/tests/lsan.supp:print_suppressions=0" \
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests build/asan
+    build tsan
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1:detect_deadlocks=0:halt_on_error=1 run_tests build/tsan
+}
+
+# A program of a stranger's, built against the installed tree by CMake package and by pkg-config.
+test_installed_client() {
+    local prefix="$ROOT/build/installed"
+    rm -rf "$prefix" build/client
+    install_to "$prefix"
+    say "building examples/link against the installed tree"
+    sh tests/installed_client.sh "$prefix" "$ROOT/examples/link" build/client
+    uninstall_from "$prefix"
+    [ -z "$(find "$prefix" -type f 2>/dev/null | head -1)" ] || die "uninstall left files in $prefix"
+}
+
+# nvcc is on PATH, or where the toolkit puts it.
+have_nvcc() {
+    if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then PATH="$PATH:/usr/local/cuda/bin"; fi
+    command -v nvcc >/dev/null
+}
+
+test_all() {
+    need_packages "$BUILD_PACKAGES"$'\n'"$ALL_PACKAGES"
+    build dev
+    run_tests build
+    build clang
+    run_tests build/clang -LE slow
+    test_sanitized
+    if have_nvcc; then build cuda; else say "SKIPPED: the CUDA build, since there is no nvcc"; fi
+    test_installed_client
+    make_text
+    say "running the demo"
+    build/bin/weir-demo
+}
+
+# ---- installing --------------------------------------------------------------------------------------------------
+
+prefix_of() {
+    local prefix=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --prefix) [ $# -gt 1 ] || die "--prefix needs a folder" 2; prefix=$2; shift ;;
+        --prefix=*) prefix=${1#--prefix=} ;;
+        *) die "unknown option $1; known: --prefix DIR" 2 ;;
+        esac
+        shift
+    done
+    [ -n "$prefix" ] || die "name the folder: --prefix DIR" 2
+    case $prefix in /*) echo "$prefix" ;; *) echo "$PWD/$prefix" ;; esac
+}
+
+install_to() {
+    build release -DWEIR_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$1"
+    cmake --install build/release > build/release/install.log || { cat build/release/install.log >&2; die "installing failed"; }
+    cp build/release/install_manifest.txt "$1/share/weir/manifest.txt"
+    say "installed $(wc -l < "$1/share/weir/manifest.txt") files in $1"
+}
+
+uninstall_from() {
+    local manifest="$1/share/weir/manifest.txt" file
+    [ -f "$manifest" ] || die "there is no weir in $1 (no $manifest)"
+    while IFS= read -r file || [ -n "$file" ]; do
+        rm -f "$file"
+        rmdir -p --ignore-fail-on-non-empty "$(dirname "$file")" 2>/dev/null || true
+    done < "$manifest"
+    rm -f "$manifest"
+    rmdir -p --ignore-fail-on-non-empty "$1/share/weir" 2>/dev/null || true
+    say "removed weir from $1"
+}
+
+# ---- commands ----------------------------------------------------------------------------------------------------
+
+if [ "${1:-}" = --no-install ]; then NO_INSTALL=yes; shift; fi
+command=${1:-help}
+[ $# -eq 0 ] || shift
+if [ "${1:-}" = --no-install ]; then NO_INSTALL=yes; shift; fi
+mpi_environment
+
+case $command in
+demo)
+    need_packages "$BUILD_PACKAGES"
+    build dev -DWEIR_TESTS=OFF
+    make_text
+    exec build/bin/weir-demo "$@"
+    ;;
+train)
+    need_packages "$BUILD_PACKAGES"
+    build dev -DWEIR_TESTS=OFF
+    make_text
+    exec build/bin/weir-train --config=configs/kjv.yaml "$@"
+    ;;
+test)
+    case ${1:-} in
+    all) test_all ;;
+    "")
+        need_packages "$BUILD_PACKAGES"
+        build dev -DWEIR_TESTS=ON
+        run_tests build
+        ;;
+    *) die "unknown test run '$1'; known: all, or nothing" 2 ;;
+    esac
+    ;;
+bench)
+    need_packages "$BUILD_PACKAGES"
+    build dev -DWEIR_TESTS=OFF
+    mkdir -p build/bench
+    case ${1:-pool} in
+    pool) build/bin/weir-bench-pool --json=build/bench/pool.json ;;
+    *) die "unknown benchmark '$1'; known: pool" 2 ;;
+    esac
+    ;;
+build)
+    case ${1:-dev} in
+    dev | release | clang | asan | tsan) need_packages "$BUILD_PACKAGES" ;;
+    cuda)
+        need_packages "$BUILD_PACKAGES"
+        have_nvcc || die "the CUDA build needs nvcc on PATH"
+        ;;
+    *) die "unknown preset '$1'; known: dev, release, clang, asan, tsan, cuda" 2 ;;
+    esac
+    build "${1:-dev}"
+    ;;
+install)
+    prefix=$(prefix_of "$@")
+    need_packages "$BUILD_PACKAGES"
+    install_to "$prefix"
+    ;;
+uninstall) uninstall_from "$(prefix_of "$@")" ;;
+help | --help | -h) usage ;;
+*)
+    usage >&2
+    die "unknown command '$command'" 2
+    ;;
+esac
