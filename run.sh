@@ -50,44 +50,32 @@ libyaml-dev: reads the trainer's configuration
 libjansson-dev: writes and reads reports
 libcmocka-dev: runs the tests"
 TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
-ALL_PACKAGES="clang: second compiler of the test run
-libclang-rt-14-dev|libclang-rt-18-dev|libclang-rt-dev: clang's run-time library"
+ALL_PACKAGES="clang: second compiler of the test run"
 
 NO_INSTALL=no
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# Which of the names in a|b|c is installed, else the first that the package lists know.
-choose() {
-    local name
-    for name in ${1//|/ }; do installed "$name" && { echo "$name"; return; }; done
-    for name in ${1//|/ }; do apt-cache show "$name" >/dev/null 2>&1 && { echo "$name"; return; }; done
-    echo "${1%%|*}"
-}
-
 need_packages() {
     command -v dpkg-query >/dev/null || { say "no dpkg here: the packages in docs/dependencies.md are taken as installed"; return; }
-    local line name missing=() lists_known=no
+    local line name missing=()
     while IFS= read -r line; do
-        [ -n "$line" ] || continue
-        name=$(choose "${line%%: *}")
-        if ! installed "$name"; then
-            missing+=("${line%%: *}")
-            say "needs the package $name: ${line#*: }"
-        fi
+        name=${line%%: *}
+        installed "$name" && continue
+        missing+=("$name")
+        say "needs the package $name: ${line#*: }"
     done <<< "$1"
     [ ${#missing[@]} -gt 0 ] || return 0
-    [ "$NO_INSTALL" = no ] || die "--no-install was given; install: ${missing[*]//|*/}" 2
+    [ "$NO_INSTALL" = no ] || die "--no-install was given; install: ${missing[*]}" 2
     local as_root=()
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "not root and there is no sudo; as root: apt-get install ${missing[*]//|*/}" 2
+        command -v sudo >/dev/null || die "not root and there is no sudo; as root: apt-get install ${missing[*]}" 2
         as_root=(sudo)
     fi
-    say "installing ${missing[*]//|*/}"
+    say "installing ${missing[*]}"
     "${as_root[@]}" apt-get update -qq
-    local names=()
-    for name in "${missing[@]}"; do names+=("$(choose "$name")"); done
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # ---- building ----------------------------------------------------------------------------------------------------
