@@ -27,6 +27,7 @@ struct comm {
     const struct comm_table *table;
     struct weir_device *device; /* set by attach */
     int rank, world, ep;
+    int failed_rank; /* whose failure `failure` tells; -1 while there is none */
     void *state;
 };
 

@@ -10,6 +10,7 @@
 
 #include "trainer/comm.h"
 #include "trainer/config.h"
+#include "weir/offload.h"
 #include "weir/pool.h"
 
 /* Where a step's time went, as the compute stream saw it (ms, mean over ranks); `other` is what is left of the step. */
@@ -39,14 +40,17 @@ struct step_record {
 
 struct report;
 
-/* Every rank. `fixed` is one line of facts printed first by rank 0 (machine, mesh, parameters). */
+/* Every rank. Rank 0 prints one line of facts first (machine, mesh, parameters, text). */
 struct report *report_open(const struct config *config, struct comm *comm, struct weir_device *device,
                            struct weir_pool *pool, int64_t data_bytes, int64_t parameters);
 void report_step(struct report *report, const struct step_record *record);
 /* Takes a sample of the pool's memory by stream for the timeline; cheap enough for every allocation; no-op unless asked. */
 void report_sample(struct report *report, int64_t step);
+/* Keeps the engine's last figures for the report; before the engine is destroyed. */
+void report_offload(struct report *report, const struct weir_offload_stats *stats);
 /* Ends the run: outcome "completed", "out_of_memory" or "failed" (with the sentence); gathers the ranks' stories and
- * writes the JSON on rank 0. Call on every rank, also after a failure. */
+ * writes the JSON on rank 0. failed_step 0: the step after the last that was reported. Call on every rank, also after a
+ * failure; the pool must still be there. */
 void report_close(struct report *report, const char *outcome, int64_t failed_step, const char *sentence);
 
 #endif
