@@ -17,6 +17,9 @@
 #include "trainer/real.h"
 #include "weir/device.h"
 
+#define OPS_NORM_EPSILON 1e-6 /* RMSNorm's eps */
+#define OPS_ROPE_BASE 10000.0 /* rotary embedding: pair i turns by position * base^(-2 i / D) */
+
 struct ops {
     const char *name;
     struct weir_device *device;
@@ -39,7 +42,7 @@ struct ops_table {
 
     /* embedding: out (T, d) = table[ids[t]]; table (V, d) wire */
     enum weir_status (*embed_forward)(const struct ops *, real *out, const void *table, const int32_t *ids, int64_t T,
-                                      int64_t d, weir_stream);
+                                      int64_t V, int64_t d, weir_stream);
     /* dtable (V, d) += rows of dout (T, d), in token order */
     enum weir_status (*embed_backward)(const struct ops *, real *dtable, const real *dout, const int32_t *ids, int64_t T,
                                        int64_t V, int64_t d, weir_stream);
