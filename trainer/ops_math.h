@@ -58,7 +58,9 @@ static inline real exp_real(real x) {
     return sizeof(real) == sizeof(float) ? (real)exp_float((float)x) : (real)exp((double)x);
 }
 static inline real sigmoid(real x) { return 1 / (1 + exp_real(-x)); }
-static inline real sqrt_real(real x) { return (real)sqrt((double)x); }
+static inline real sqrt_real(real x) {
+    return sizeof(real) == sizeof(float) ? (real)sqrtf((float)x) : (real)sqrt((double)x);
+}
 
 static inline real fold_lanes(const real lane[LANES]) {
     real sum = 0;
@@ -71,7 +73,7 @@ static inline real dot(const real *a, const real *b, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) lane[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) lane[i % LANES] += a[i] * b[i];
+    for (int j = 0; i + j < n; j++) lane[j] += a[i + j] * b[i + j];
     return fold_lanes(lane);
 }
 
@@ -82,7 +84,7 @@ static inline real largest(const real *x, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (; i < n; i++) lane[i % LANES] = x[i] > lane[i % LANES] ? x[i] : lane[i % LANES];
+    for (int j = 0; i + j < n; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
     most = lane[0];
     for (int j = 1; j < LANES; j++) most = lane[j] > most ? lane[j] : most;
     return most;
@@ -95,7 +97,7 @@ static inline real exp_shifted(real *y, const real *x, real shift, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) lane[j] += y[i + j];
-    for (; i < n; i++) lane[i % LANES] += y[i];
+    for (int j = 0; i + j < n; j++) lane[j] += y[i + j];
     return fold_lanes(lane);
 }
 
@@ -105,7 +107,7 @@ static inline double sum_of_squares(const real *x, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
-    for (; i < n; i++) lane[i % LANES] += (double)x[i] * (double)x[i];
+    for (int j = 0; i + j < n; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
     for (int j = 0; j < LANES; j++) sum += lane[j];
     return sum;
 }
