@@ -6,8 +6,9 @@
 
 #include "weir/status.h"
 
-/* Keeps (status, driver_code, call, sentence) as this thread's last error and gives `status`. Does not allocate. */
-enum weir_status weir__fail(enum weir_status status, int driver_code, const char *call, const char *format, ...)
+/* Keeps (status, driver_code, call, sentence) as this thread's last error and gives `status`. Does not allocate.
+ * Visible: libweir-offload.so keeps its errors in the same place. */
+WEIR_API enum weir_status weir__fail(enum weir_status status, int driver_code, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* The usual case: no driver call at fault. */
@@ -21,6 +22,6 @@ int weir__parse_bytes(const char *text, size_t *bytes);
 
 /* Writes to the place and at the level that WEIR_LOG asks for; off by default in the library. */
 enum weir__log_level { WEIR__LOG_OFF, WEIR__LOG_ERROR, WEIR__LOG_WARN, WEIR__LOG_INFO, WEIR__LOG_DEBUG };
-void weir__log(enum weir__log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+WEIR_API void weir__log(enum weir__log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
