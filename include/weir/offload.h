@@ -63,7 +63,15 @@ WEIR_API void weir_host_pool_destroy(struct weir_host_pool *pool);
 /* Gives: `bytes` bytes of pinned memory, aligned to 64. bytes == 0 gives NULL and WEIR_OK.
  * Fails: WEIR_OUT_OF_HOST_MEMORY past the budget; counted; the pool is as it was. */
 WEIR_API enum weir_status weir_host_pool_alloc(struct weir_host_pool *pool, size_t bytes, void **out);
+/* Needs: no copy from or to the block is queued or running. NULL is allowed; an address that is no block's start is
+ * logged as an error, and nothing changes. */
 WEIR_API void weir_host_pool_free(struct weir_host_pool *pool, void *address);
+/* As weir_host_pool_free, but copies of the block (of any part of it) may still be queued on `stream`: it is not handed
+ * out again before what `stream` has queued so far has passed. Fails: WEIR_DRIVER; the block is still the caller's. */
+WEIR_API enum weir_status weir_host_pool_free_on(struct weir_host_pool *pool, void *address, weir_stream stream);
+/* Gives: how many bytes from `address` on lie in the same registration; 0 outside the pool. A block may go on in the next
+ * one, and drivers refuse a copy across the border: a program that copies by itself cuts there (the engine does). */
+WEIR_API size_t weir_host_pool_span(struct weir_host_pool *pool, const void *address);
 WEIR_API enum weir_status weir_host_pool_get_stats(struct weir_host_pool *pool, struct weir_host_pool_stats *stats);
 
 /* ---- engine ---------------------------------------------------------------------------------------------------- */
@@ -85,7 +93,7 @@ struct weir_offload_stats {
     size_t size; /* in: sizeof(struct weir_offload_stats) */
     uint64_t offloads, fetches, prefetches;
     uint64_t kept;       /* items that stayed on the device, since host memory was exhausted */
-    uint64_t forwarded;  /* fetched before the copy out had been queued away: handed back without a copy */
+    uint64_t forwarded;  /* fetched while still on the device: handed back without a copy */
     uint64_t late;       /* fetches without a prefetch before */
     size_t bytes_out, bytes_in;
     size_t host_live_bytes, host_peak_bytes;

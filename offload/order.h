@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every order that the offload library makes or checks goes through here, under the name of its site, so that a test can
+ * take one out and see that something notices. Sites:
+ *
+ *   offload.out.ready   the copy out waits for what the caller had queued
+ *   offload.out.slot    the copy out waits for the last copy that reads or writes its host block
+ *   offload.in.out      the copy in waits for the copy out of the same item
+ *   offload.in.block    the copy in waits until its device block is ready for the consumer
+ *   offload.fetch.in    the consumer waits for the copy in
+ *   offload.fetch.kept  the consumer of an item that stayed on the device waits for what its producer had queued
+ *   host.idle           a host block is handed to a program only when its last copy has passed */
+#ifndef WEIR_OFFLOAD_ORDER_H
+#define WEIR_OFFLOAD_ORDER_H
+
+#include <stdbool.h>
+
+#include "weir/device.h"
+
+/* Makes `stream` wait for the latest record of `event`. */
+enum weir_status weir__offload_wait(struct weir_device *device, const char *site, weir_stream stream, weir_event event);
+/* True when the latest record of `event` has passed; false when not, or when the driver does not say. */
+bool weir__offload_passed(struct weir_device *device, const char *site, weir_event event);
+
+#endif
