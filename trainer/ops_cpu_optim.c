@@ -164,18 +164,31 @@ int64_t cpu_newton_schulz_scratch(int64_t rows, int64_t cols) {
     return 2 * side * side + rows * cols;
 }
 
+/* C (side, side) = alpha A A^T + beta C, or A^T A when `tall`; half the work of a gemm, since C is symmetric. */
+static void symmetric_product(real *c, const real *a, bool tall, int64_t side, int64_t length, real alpha, real beta) {
+    enum CBLAS_TRANSPOSE trans = tall ? CblasTrans : CblasNoTrans;
+    int n = (int)side, k = (int)length, lda = tall ? n : k;
+    if (sizeof(real) == sizeof(float))
+        cblas_ssyrk(CblasRowMajor, CblasLower, trans, n, k, (float)alpha, (const float *)(const void *)a, lda,
+                    (float)beta, (float *)(void *)c, n);
+    else
+        cblas_dsyrk(CblasRowMajor, CblasLower, trans, n, k, (double)alpha, (const double *)(const void *)a, lda,
+                    (double)beta, (double *)(void *)c, n);
+    for (int64_t i = 0; i < side; i++)
+        for (int64_t j = 0; j < i; j++) c[j * side + i] = c[i * side + j];
+}
+
 /* X = a X + (b A + c A^2) X with A = X X^T, on the shorter side: for a tall matrix A = X^T X and the polynomial
- * multiplies from the right, which is the same as transposing. */
+ * multiplies from the right, which is the same as transposing. A^2 = A A^T. */
 static void newton_schulz_step(real *restrict u, real *restrict scratch, int64_t rows, int64_t cols) {
     const real a = (real)3.4445, b = (real)-4.7750, c = (real)2.0315;
     bool tall = rows > cols;
     int64_t side = tall ? cols : rows, length = tall ? rows : cols;
     real *gram = scratch, *polynomial = gram + side * side, *x = polynomial + side * side;
     memcpy(x, u, (size_t)(rows * cols) * sizeof *x);
-    gemm(tall ? CblasTrans : CblasNoTrans, tall ? CblasNoTrans : CblasTrans, side, side, length, 1, x, cols, x, cols, 0,
-         gram, side);
+    symmetric_product(gram, x, tall, side, length, 1, 0);
     memcpy(polynomial, gram, (size_t)(side * side) * sizeof *gram);
-    gemm(CblasNoTrans, CblasNoTrans, side, side, side, c, gram, side, gram, side, b, polynomial, side);
+    symmetric_product(polynomial, gram, false, side, side, c, b);
     if (tall)
         gemm(CblasNoTrans, CblasNoTrans, rows, cols, side, 1, x, cols, polynomial, side, a, u, cols);
     else
