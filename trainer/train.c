@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trainer/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "trainer/data.h"
+#include "trainer/optim.h"
+
+struct run {
+    const struct config *config;
+    struct comm *comm;
+    struct weir_device *device;
+    const struct data *data;
+    struct weir_pool *pool;
+    struct weir_host_pool *host;
+    struct weir_offload *offload;
+    struct streams streams;
+    struct ops ops;
+    struct routes routes;
+    struct model model;
+    struct optim optim;
+    struct report *report;
+    int64_t step;                      /* being taken, from 1; 0 before */
+    int32_t *ids, *targets;            /* (T), (T) */
+    double *totals;                    /* (L E + CAUSES + 2): what a step's ranks add up */
+    uint64_t wire_bytes, host_wait_ns; /* counted up to the step before */
+    char sentence[768];                /* why it failed, when it is not weir's own last error */
+};
+
+/* ---- open and close -------------------------------------------------------------------------------------------- */
+
+static enum weir_status refuse(struct run *r, const char *sentence) {
+    snprintf(r->sentence, sizeof r->sentence, "%s", sentence);
+    return WEIR_INVALID;
+}
+
+/* The same answer on every rank: the neediest and the smallest device decide. */
+static enum weir_status check_fits(struct run *r) {
+    struct weir_device_info info = {.size = sizeof info};
+    TRY(weir_device_get_info(r->device, &info));
+    const struct shape shape = shape_of(r->config, r->comm->ep);
+    const size_t limit =
+        r->config->limit && r->config->limit < info.capacity_bytes ? r->config->limit : info.capacity_bytes;
+    double need = (double)optim_state_bytes(&shape, r->comm, optim_uses_muon(r->config)), room = (double)limit;
+    TRY(r->comm->table->reduce_host(r->comm, '>', &need, 1));
+    TRY(r->comm->table->reduce_host(r->comm, '<', &room, 1));
+    if (need <= room) return WEIR_OK;
+    snprintf(r->sentence, sizeof r->sentence,
+             "the device is too small: a rank's shards of weights, gradients and optimizer state need %.0f bytes and "
+             "%.0f are available; use more ranks, a smaller model or a larger device",
+             need, room);
+    return WEIR_INVALID;
+}
+
+static enum weir_status open_pool(struct run *r) {
+    static const struct {
+        const char *name;
+        enum weir_policy policy;
+    } policies[] = {
+        {"latency", WEIR_POLICY_LATENCY}, {"footprint", WEIR_POLICY_FOOTPRINT}, {"per-stream", WEIR_POLICY_PER_STREAM}};
+    char trace[sizeof r->config->trace + 16];
+    snprintf(trace, sizeof trace, "%s.rank%d", r->config->trace, r->comm->rank);
+    struct weir_pool_options options = {.size = sizeof options, .limit_bytes = r->config->limit};
+    if (*r->config->trace) options.trace_path = trace;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        if (strcmp(policies[i].name, r->config->policy) == 0) options.policy = policies[i].policy;
+    return weir_pool_create(r->device, &options, &r->pool);
+}
+
+static enum weir_status open_ops(struct run *r) {
+    struct weir_device_info info = {.size = sizeof info};
+    const enum wire wire = strcmp(r->config->wire, "bf16") == 0 ? WIRE_BF16 : WIRE_REAL;
+    TRY(weir_device_get_info(r->device, &info));
+    TRY(info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
+    return r->ops.table->lacks ? refuse(r, r->ops.table->lacks) : WEIR_OK;
+}
+
+static enum weir_status open_offload(struct run *r) {
+    if (!r->config->offload) return WEIR_OK;
+    struct weir_host_pool_options host = {
+        .size = sizeof host, .budget_bytes = r->config->host_budget, .ranks = r->comm->world, .numa_node = -1};
+    struct weir_offload_options engine = {
+        .size = sizeof engine, .to_host = r->streams.stream[TO_HOST], .to_device = r->streams.stream[TO_DEVICE]};
+    TRY(weir_host_pool_create(r->device, &host, &r->host));
+    return weir_offload_create(r->device, r->pool, r->host, &engine, &r->offload);
+}
+
+static enum weir_status open_routes(struct run *r) {
+    const struct config *c = r->config;
+    const int64_t mine = c->batch * c->seq;
+    r->routes = (struct routes){.save = -1,
+                                .replay = -1,
+                                .layers = c->layers,
+                                .tokens = mine * r->comm->world,
+                                .top_k = c->top_k,
+                                .experts = c->experts,
+                                .first = mine * r->comm->rank,
+                                .count = mine};
+    return routes_open(&r->routes, c->routes_save, c->routes_replay) == 0 ? WEIR_OK : refuse(r, r->routes.message);
+}
+
+static enum weir_status open_host(struct run *r) {
+    const size_t T = (size_t)(r->config->batch * r->config->seq);
+    r->ids = calloc(T, sizeof *r->ids);
+    r->targets = calloc(T, sizeof *r->targets);
+    r->totals = calloc((size_t)(r->config->layers * r->config->experts) + CAUSES + 2, sizeof *r->totals);
+    return r->ids && r->targets && r->totals ? WEIR_OK : WEIR_OUT_OF_HOST_MEMORY;
+}
+
+static enum weir_status run_open(struct run *r) {
+    TRY(open_pool(r));
+    const struct shape shape = shape_of(r->config, r->comm->ep);
+    r->report = report_open(r->config, r->comm, r->device, r->pool, r->data->bytes, params_count(&shape));
+    if (!r->report) return WEIR_OUT_OF_HOST_MEMORY;
+    TRY(check_fits(r));
+    TRY(open_routes(r));
+    TRY(open_host(r));
+    TRY(streams_open(&r->streams, r->device, r->pool));
+    r->streams.report = r->report;
+    TRY(open_ops(r));
+    TRY(open_offload(r));
+    TRY(model_open(&r->model, r->config, &r->streams, r->comm, &r->ops, r->offload, &r->routes));
+    return optim_open(&r->optim, &r->model, r->config);
+}
+
+/* Before anything it tells of is destroyed. */
+static void tell_end(struct run *r, int answer) {
+    static const char *const outcomes[] = {"completed", "failed", "failed", "out_of_memory"};
+    struct weir_offload_stats stats = {.size = sizeof stats};
+    if (!r->report) return;
+    if (r->offload && weir_offload_get_stats(r->offload, &stats) == WEIR_OK) report_offload(r->report, &stats);
+    report_close(r->report, outcomes[answer], answer == TRAIN_DONE ? 0 : r->step, r->sentence[0] ? r->sentence : NULL);
+}
+
+static void run_close(struct run *r) {
+    weir_device_synchronize(r->device);
+    optim_close(&r->optim);
+    model_close(&r->model);
+    weir_offload_destroy(r->offload);
+    weir_host_pool_destroy(r->host);
+    if (r->streams.device) streams_close(&r->streams);
+    weir_pool_destroy(r->pool);
+    routes_close(&r->routes);
+    free(r->ids);
+    free(r->targets);
+    free(r->totals);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------------------------- */
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Batch `number` of the run, from 0: the global batch holds the same sequences for any number of ranks. */
+static void fill_batch(struct run *r, bool validation, int64_t number) {
+    const struct config *c = r->config;
+    for (int64_t i = 0; i < c->batch; i++) {
+        int64_t sequence = (number * r->comm->world + r->comm->rank) * c->batch + i;
+        data_batch(r->data, validation, sequence, (uint64_t)c->seed, r->ids + i * c->seq, r->targets + i * c->seq);
+    }
+}
+
+/* Warms up, then falls to a tenth in a straight line. */
+static double rate_at(const struct config *c, int64_t step) {
+    if (step <= c->warmup) return c->lr * (double)step / (double)c->warmup;
+    double gone = c->steps > c->warmup ? (double)(step - c->warmup) / (double)(c->steps - c->warmup) : 1;
+    return c->lr * (1 - 0.9 * gone);
+}
+
+static enum weir_status check_finite(struct run *r, const char *what, double value) {
+    if (isfinite(value)) return WEIR_OK;
+    snprintf(r->sentence, sizeof r->sentence,
+             "the %s is %f in step %" PRId64 "; stopped before the weights were changed (a lower --lr may help)", what,
+             value, r->step);
+    return WEIR_BROKEN;
+}
+
+static enum weir_status learn(struct run *r, struct step_record *record) {
+    const double tokens = (double)r->model.shape.T * r->comm->world;
+    fill_batch(r, false, r->step - 1);
+    TRY(model_sums_clear(&r->model));
+    TRY(model_run(&r->model, MODEL_GRADIENTS, r->ids, r->targets, tokens));
+    TRY(optim_squares(&r->optim));
+    TRY(model_sums(&r->model));
+    record->tokens = (int64_t)tokens;
+    record->loss = r->model.host_sums[0];
+    record->gradient_norm = sqrt(r->model.host_sums[1]);
+    TRY(check_finite(r, "loss", record->loss));
+    TRY(check_finite(r, "gradient's norm", record->gradient_norm));
+    TRY(optim_step(&r->optim, rate_at(r->config, r->step), r->config->clip));
+    return weir_stream_synchronize(r->device, r->streams.stream[COMPUTE]);
+}
+
+/* Most over mean assignments of an expert, in the worst layer. */
+static double worst_load(const double *load, int64_t L, int64_t E) {
+    double worst = 0;
+    for (int64_t l = 0; l < L; l++) {
+        double sum = 0, most = 0;
+        for (int64_t e = 0; e < E; e++) {
+            sum += load[l * E + e];
+            most = fmax(most, load[l * E + e]);
+        }
+        if (sum > 0) worst = fmax(worst, most * (double)E / sum);
+    }
+    return worst;
+}
+
+static enum weir_status count_up(struct run *r, const struct weir_pool_stats *stats, double *bytes, double *host_ms) {
+    uint64_t sent = 0;
+    for (int lane = 0; lane < COMM_LANES; lane++) sent += r->comm->table->bytes_sent(r->comm, (enum comm_lane)lane);
+    *bytes = (double)(sent - r->wire_bytes);
+    *host_ms = 1e-6 * (double)(stats->host_wait_ns - r->host_wait_ns);
+    r->wire_bytes = sent;
+    r->host_wait_ns = stats->host_wait_ns;
+    return WEIR_OK;
+}
+
+/* Adds up what the ranks counted and timed, and moves the routing bias. */
+static enum weir_status account(struct run *r, struct step_record *record) {
+    const int64_t L = r->model.shape.L, E = r->model.shape.E;
+    double *ms = r->totals + L * E, *bytes = ms + CAUSES, *host_ms = bytes + 1;
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    TRY(weir_pool_get_stats(r->pool, &stats));
+    memcpy(r->totals, r->model.load, (size_t)(L * E) * sizeof *r->totals);
+    TRY(streams_spent(&r->streams, ms));
+    TRY(count_up(r, &stats, bytes, host_ms));
+    TRY(r->comm->table->reduce_host(r->comm, '+', r->totals, (size_t)(L * E) + CAUSES + 2));
+    double peaks[] = {(double)stats.peak_live_bytes, (double)stats.peak_held_bytes};
+    TRY(r->comm->table->reduce_host(r->comm, '>', peaks, 2));
+    TRY(model_followed_failure(&r->model));
+
+    const double ranks = r->comm->world;
+    record->weights_ms = ms[CAUSE_WEIGHTS] / ranks;
+    record->exchange_ms = ms[CAUSE_EXCHANGE] / ranks;
+    record->reload_ms = ms[CAUSE_RELOAD] / ranks;
+    record->reduce_ms = ms[CAUSE_REDUCE] / ranks;
+    record->optimizer_ms = ms[CAUSE_OPTIMIZER] / ranks;
+    record->host_ms = *host_ms / ranks;
+    record->wire_bytes = (uint64_t)*bytes;
+    record->expert_load = worst_load(r->totals, L, E);
+    record->live_bytes = (size_t)peaks[0];
+    record->held_bytes = (size_t)peaks[1];
+    record->capacity_bytes = stats.limit_bytes;
+    return model_balance(&r->model, r->totals, r->config->bias_rate);
+}
+
+static enum weir_status validate(struct run *r, double *loss) {
+    const double tokens = (double)(r->model.shape.T * r->config->eval_batches) * r->comm->world;
+    double ms[CAUSES];
+    TRY(model_sums_clear(&r->model));
+    for (int64_t i = 0; i < r->config->eval_batches; i++) {
+        fill_batch(r, true, i);
+        TRY(model_run(&r->model, MODEL_EVALUATE, r->ids, r->targets, tokens));
+        TRY(weir_stream_synchronize(r->device, r->streams.stream[COMPUTE]));
+    }
+    TRY(model_sums(&r->model));
+    *loss = r->model.host_sums[0];
+    return streams_spent(&r->streams, ms); /* belongs to no step */
+}
+
+static bool validation_due(const struct run *r) {
+    const struct config *c = r->config;
+    if (c->eval_every == 0 || data_validation_sequences(r->data) == 0) return false;
+    return r->step % c->eval_every == 0 || r->step == c->steps;
+}
+
+static enum weir_status take_step(struct run *r) {
+    struct step_record record = {.step = r->step, .validation_loss = NAN};
+    const double begin = now_seconds();
+    r->streams.step = r->routes.step = r->step;
+    TRY(weir_pool_mark_iteration(r->pool));
+    TRY(learn(r, &record));
+    TRY(account(r, &record));
+    record.seconds = now_seconds() - begin;
+    if (validation_due(r)) TRY(validate(r, &record.validation_loss));
+    report_step(r->report, &record);
+    return WEIR_OK;
+}
+
+/* ---- a run ----------------------------------------------------------------------------------------------------- */
+
+static int exit_of(enum weir_status status) {
+    return status == WEIR_OUT_OF_MEMORY ? TRAIN_OUT_OF_MEMORY : status == WEIR_INVALID ? TRAIN_BAD_INPUT : TRAIN_FAILED;
+}
+
+/* Says why, unless another rank has said so first. Gives: the exit status; r->sentence says what it is for. */
+static int give_up(struct run *r, enum weir_status status) {
+    const struct comm_table *comm = r->comm->table;
+    char sentence[sizeof r->sentence];
+    int known = comm->failure(r->comm, r->sentence[0] ? sentence : r->sentence, sizeof sentence);
+    if (known) return known;
+    if (!r->sentence[0] && r->routes.message[0]) refuse(r, r->routes.message);
+    if (!r->sentence[0]) {
+        const char *why = weir_last_error()->message;
+        snprintf(r->sentence, sizeof r->sentence, "rank %d, step %" PRId64 ": %s", r->comm->rank, r->step,
+                 *why ? why : weir_status_text(status));
+    }
+    comm->fail(r->comm, exit_of(status), r->sentence);
+    return exit_of(status);
+}
+
+int train_run(const struct config *config, struct comm *comm, struct weir_device *device, const struct data *data) {
+    struct run r = {
+        .config = config, .comm = comm, .device = device, .data = data, .routes = {.save = -1, .replay = -1}};
+    enum weir_status status = run_open(&r);
+    while (status == WEIR_OK && r.step < config->steps) {
+        r.step++;
+        status = take_step(&r);
+    }
+    int answer = status == WEIR_OK ? TRAIN_DONE : give_up(&r, status);
+    tell_end(&r, answer);
+    run_close(&r);
+    return answer;
+}
