@@ -15,7 +15,7 @@
  * CHOICE(section, key, default, "a|b|c", help): kept as text, checked
  * Flag: --key with '_' written as '-'. YAML: section: { key: value }. */
 #define CONFIG_LIST(TEXT, INT, REAL, BYTES, FLAG, CHOICE)                                                              \
-    TEXT(data, data, "", "FILE", "text to train on; default the King James text that run.sh makes")                   \
+    TEXT(data, data, "", "FILE", "text to train on; default the King James text that run.sh makes")                    \
     REAL(data, validation, 0.05, 0.0, 0.5, "fraction", "end of the text kept for validation")                          \
     INT(model, layers, 4, 1, 512, "layers", "transformer layers")                                                      \
     INT(model, dim, 128, 8, 65536, "", "width of the model")                                                           \
@@ -42,27 +42,27 @@
     INT(train, seed, 1, 0, 2147483647, "", "of weights and batches")                                                   \
     INT(train, eval_every, 20, 0, 1000000000, "steps", "validation loss every so many steps and at the end; 0: never") \
     INT(train, eval_batches, 8, 1, 1000000, "batches", "validation batches a rank")                                    \
-    TEXT(train, routes_save, "", "FILE", "write the expert ids of every step, to replay them")                        \
-    TEXT(train, routes_replay, "", "FILE", "route as that file says")                                                 \
+    TEXT(train, routes_save, "", "FILE", "write the expert ids of every step, to replay them")                         \
+    TEXT(train, routes_replay, "", "FILE", "route as that file says")                                                  \
     CHOICE(memory, device, "auto", "auto|cuda|emulated", "machine; WEIR_DEVICE when not given")                        \
-    TEXT(memory, profile, "demo", "NAME", "profile of the emulated device")                                           \
+    TEXT(memory, profile, "demo", "NAME", "profile of the emulated device")                                            \
     BYTES(memory, capacity, 0, "memory of the emulated device; 0: as the profile says")                                \
     BYTES(memory, limit, 0, "most that the pool may take; 0: the whole device")                                        \
     CHOICE(memory, policy, "latency", "latency|footprint|per-stream", "policy of the pool")                            \
     FLAG(memory, offload, false, "move saved layer inputs to CPU memory and back")                                     \
     BYTES(memory, host_budget, 0, "pinned CPU memory a rank for offload; 0: a fair half of what is available")         \
-    TEXT(report, json, "", "FILE", "write the report of the run")                                                     \
+    TEXT(report, json, "", "FILE", "write the report of the run")                                                      \
     TEXT(report, trace, "", "FILE", "record the pool's calls in weir-trace 1, as FILE.rankN")                          \
     FLAG(report, timeline, false, "keep memory over time in the report of --json")                                     \
     FLAG(report, progress, true, "progress bar when standard error is a terminal")                                     \
     TEXT(report, name, "", "TEXT", "name of the run in its report")
 
 struct config {
-#define CONFIG_TEXT(section, key, ...) char key[512];
-#define CONFIG_INT(section, key, ...) int64_t key;
-#define CONFIG_REAL(section, key, ...) double key;
-#define CONFIG_BYTES(section, key, ...) size_t key;
-#define CONFIG_FLAG(section, key, ...) bool key;
+#define CONFIG_TEXT(section, key, ...)   char key[512];
+#define CONFIG_INT(section, key, ...)    int64_t key;
+#define CONFIG_REAL(section, key, ...)   double key;
+#define CONFIG_BYTES(section, key, ...)  size_t key;
+#define CONFIG_FLAG(section, key, ...)   bool key;
 #define CONFIG_CHOICE(section, key, ...) char key[32];
     CONFIG_LIST(CONFIG_TEXT, CONFIG_INT, CONFIG_REAL, CONFIG_BYTES, CONFIG_FLAG, CONFIG_CHOICE)
 #undef CONFIG_TEXT

@@ -40,7 +40,10 @@ struct step_record {
 
 struct report;
 
-/* Every rank. Rank 0 prints one line of facts first (machine, mesh, parameters, text). */
+/* Whether the report of --json can be written. Gives 0, or 2 with a sentence that names the file and what is wrong. */
+int report_check(const struct config *config, char *message, size_t room);
+
+/* Every rank. Rank 0 prints the facts first (machine, mesh, parameters, text). NULL without memory. */
 struct report *report_open(const struct config *config, struct comm *comm, struct weir_device *device,
                            struct weir_pool *pool, int64_t data_bytes, int64_t parameters);
 void report_step(struct report *report, const struct step_record *record);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir-train: reads the configuration, starts the ranks, or is one of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/launch.h"
+#include "trainer/text.h"
+#include "trainer/train.h"
+#include "weir/weir.h"
+
+enum { SENTENCE = 768 };
+
+/* What one rank holds; opened in this order, closed in the other. */
+struct rank {
+    struct weir_device *device;
+    struct comm comm;
+    struct weir_pool *pool;
+    struct data data;
+    struct report *report;
+};
+
+static int fail(struct rank *r, int status, const char *what) {
+    char sentence[SENTENCE];
+    snprintf(sentence, sizeof sentence, "rank %d: %s: %s", r->comm.rank, what, weir_last_error()->message);
+    r->comm.table->fail(&r->comm, status, sentence);
+    return status;
+}
+
+static enum weir_status open_device(const struct config *c, struct weir_device **out) {
+    char emu[640];
+    const char *wanted = getenv("WEIR_DEVICE"), *machine = c->device;
+    if (!strcmp(machine, "auto") && wanted && *wanted) machine = wanted;
+    int length = snprintf(emu, sizeof emu, "profile:%s", c->profile);
+    if (c->capacity) snprintf(emu + length, sizeof emu - (size_t)length, ",capacity:%zu", c->capacity);
+    struct weir_device_options options = {.size = sizeof options, .machine = machine, .emu = emu};
+    options.ordinal = launch_local_rank();
+    enum weir_status status = weir_device_open(&options, out);
+    if (status != WEIR_NO_DEVICE || !options.ordinal) return status;
+    options.ordinal = 0; /* every process has an emulated machine of its own, with one device */
+    return weir_device_open(&options, out);
+}
+
+static enum weir_status open_pool(const struct config *c, struct rank *r) {
+    static const char *const names[] = {"", "latency", "footprint", "per-stream"};
+    char path[600];
+    const char *trace = *c->trace ? c->trace : getenv("WEIR_TRACE");
+    struct weir_pool_options options = {.size = sizeof options, .limit_bytes = c->limit};
+    while (strcmp(names[options.policy], c->policy)) options.policy++;
+    snprintf(path, sizeof path, "%s.rank%d", trace ? trace : "", r->comm.rank);
+    if (trace && *trace) options.trace_path = path;
+    return weir_pool_create(r->device, &options, &r->pool);
+}
+
+/* Everything that a rank needs. Gives an exit status; when not 0, a failure is told. */
+static int open_rank(const struct config *c, struct rank *r, enum weir_status device) {
+    char sentence[SENTENCE];
+    if (device != WEIR_OK) return fail(r, device == WEIR_INVALID ? 2 : 1, "the device can't be opened");
+    if (r->comm.table->attach(&r->comm, r->device) != WEIR_OK) return 1;
+    enum weir_status pool = open_pool(c, r);
+    if (pool != WEIR_OK) return fail(r, pool == WEIR_INVALID ? 2 : 1, "the pool can't be made");
+    if (data_open(c->data, c->validation, c->seq, &r->data, sentence, sizeof sentence)) {
+        r->comm.table->fail(&r->comm, 2, sentence);
+        return 2;
+    }
+    r->report = report_open(c, &r->comm, r->device, r->pool, r->data.bytes, train_parameters(c));
+    return r->report ? 0 : fail(r, 1, "the report can't be opened");
+}
+
+/* MPI is closed before the pool: a transfer cut short by a failure may still touch the pool's memory. */
+static int close_rank(struct rank *r, int status) {
+    char sentence[SENTENCE] = "";
+    int failure = r->comm.table->failure(&r->comm, sentence, sizeof sentence);
+    const char *outcome = failure == 3 ? "out_of_memory" : failure ? "failed" : "completed";
+    if (r->report)
+        report_close(r->report, outcome, 0, sentence);
+    else if (failure && r->comm.rank == 0)
+        fprintf(stderr, "weir-train: %s\n", sentence);
+    r->comm.table->close(&r->comm);
+    weir_pool_destroy(r->pool);
+    weir_device_close(r->device);
+    data_close(&r->data);
+    return failure ? failure : status;
+}
+
+static int run_rank(const struct config *c, int argc, char **argv) {
+    struct rank r = {0};
+    struct weir_device_info info = {.size = sizeof info, .emulated = true};
+    enum weir_status device = open_device(c, &r.device);
+    if (device == WEIR_OK) weir_device_get_info(r.device, &info);
+    enum weir_status opened = info.emulated ? comm_open_mpi(&argc, &argv, (int)c->ep, &r.comm)
+                                            : comm_open_nccl(&argc, &argv, (int)c->ep, &r.comm);
+    if (opened != WEIR_OK) {
+        fprintf(stderr, "weir-train: %s\n", weir_status_text(opened));
+        return 1;
+    }
+    int status = open_rank(c, &r, device);
+    if (!status && r.comm.table->barrier(&r.comm) == WEIR_OK)
+        status = train_run(c, &r.comm, r.device, r.pool, &r.data, r.report);
+    return close_rank(&r, status);
+}
+
+/* All that can be refused before a rank is started. */
+static int check(struct config *c, char *message, size_t room) {
+    struct data data;
+    if (launch_joined()) c->ranks = launch_world();
+    int status = config_check(c, message, room);
+    if (!status) status = report_check(c, message, room);
+    if (!status) status = data_open(c->data, c->validation, c->seq, &data, message, room);
+    if (!status) data_close(&data);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct config config;
+    char message[SENTENCE];
+    int status = config_parse(&config, argc, argv, message, sizeof message);
+    if (status == 1) return fflush(stdout) ? 1 : 0;
+    if (!status) status = check(&config, message, sizeof message);
+    if (status) return launch_refuse(message);
+    if (!launch_joined() && config.ranks > 1) return launch_run(config.ranks, config.progress, argv);
+    if (!launch_joined()) launch_alone();
+    return run_rank(&config, argc, argv);
+}
