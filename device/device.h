@@ -36,6 +36,8 @@ struct weir_device {
     char profile[32];
     pthread_rwlock_t observers_lock;
     struct weir__observer *observers;
+    unsigned references; /* a device that is opened again is the same one */
+    struct weir_device *next;
 };
 
 /* Makes the device's context current for driver calls, and gives back what was current before. */
@@ -47,6 +49,15 @@ enum weir_status weir__device_check(struct weir_device *device, CUresult code, c
 
 void weir__device_observe(struct weir_device *device, struct weir__observer *observer);
 void weir__device_unobserve(struct weir_device *device, struct weir__observer *observer);
+
+/* Tells every observer: WEIR__DEVICE_TELL(device, event_recorded, (told->self, event, stream)). */
+#define WEIR__DEVICE_TELL(device, call, arguments)                                                                     \
+    do {                                                                                                               \
+        pthread_rwlock_rdlock(&(device)->observers_lock);                                                              \
+        for (struct weir__observer *told = (device)->observers; told != NULL; told = told->next)                       \
+            if (told->call != NULL) told->call arguments;                                                              \
+        pthread_rwlock_unlock(&(device)->observers_lock);                                                              \
+    } while (0)
 
 /* True inside a host function run through weir_device_submit, where driver calls are refused. */
 bool weir__in_host_function(void);

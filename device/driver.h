@@ -11,67 +11,69 @@
 
 #include "device/cuda_abi.h"
 #include "device/emu/emu_abi.h"
+#include "weir/status.h"
 
-/* X(member, exported symbol, parameters): every entry gives a CUresult. */
+/* X(member, exported symbol, parameters): every entry gives a CUresult. The emulated driver declares its entries from
+ * these lists too, so that the table and what it points at have one type. */
 #define WEIR__DRIVER_LIST(X)                                                                                           \
-    X(init, "cuInit", (unsigned flags))                                                                                \
-    X(driver_version, "cuDriverGetVersion", (int *version))                                                            \
-    X(device_count, "cuDeviceGetCount", (int *count))                                                                  \
-    X(device_get, "cuDeviceGet", (CUdevice * device, int ordinal))                                                     \
-    X(device_name, "cuDeviceGetName", (char *name, int room, CUdevice device))                                         \
-    X(device_total_memory, "cuDeviceTotalMem_v2", (size_t * bytes, CUdevice device))                                   \
-    X(device_attribute, "cuDeviceGetAttribute", (int *value, CUdevice_attribute attribute, CUdevice device))           \
-    X(device_pci_bus_id, "cuDeviceGetPCIBusId", (char *id, int room, CUdevice device))                                 \
-    X(primary_context_retain, "cuDevicePrimaryCtxRetain", (CUcontext * context, CUdevice device))                      \
-    X(primary_context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                                      \
-    X(context_push, "cuCtxPushCurrent_v2", (CUcontext context))                                                        \
-    X(context_pop, "cuCtxPopCurrent_v2", (CUcontext * context))                                                        \
-    X(context_current, "cuCtxGetCurrent", (CUcontext * context))                                                       \
-    X(context_synchronize, "cuCtxSynchronize", (void))                                                                 \
-    X(memory_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))                                     \
-    X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr * address, size_t bytes))                                            \
-    X(memory_free, "cuMemFree_v2", (CUdeviceptr address))                                                              \
-    X(address_reserve, "cuMemAddressReserve",                                                                          \
+    X(init, cuInit, (unsigned flags))                                                                                  \
+    X(driver_version, cuDriverGetVersion, (int *version))                                                              \
+    X(device_count, cuDeviceGetCount, (int *count))                                                                    \
+    X(device_get, cuDeviceGet, (CUdevice * device, int ordinal))                                                       \
+    X(device_name, cuDeviceGetName, (char *name, int room, CUdevice device))                                           \
+    X(device_total_memory, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                     \
+    X(device_attribute, cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device))             \
+    X(device_pci_bus_id, cuDeviceGetPCIBusId, (char *id, int room, CUdevice device))                                   \
+    X(primary_context_retain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
+    X(primary_context_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                        \
+    X(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                                          \
+    X(context_pop, cuCtxPopCurrent_v2, (CUcontext * context))                                                          \
+    X(context_current, cuCtxGetCurrent, (CUcontext * context))                                                         \
+    X(context_synchronize, cuCtxSynchronize, (void))                                                                   \
+    X(memory_info, cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes))                                       \
+    X(memory_alloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                              \
+    X(memory_free, cuMemFree_v2, (CUdeviceptr address))                                                                \
+    X(address_reserve, cuMemAddressReserve,                                                                            \
       (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags))           \
-    X(address_free, "cuMemAddressFree", (CUdeviceptr address, size_t bytes))                                           \
-    X(page_create, "cuMemCreate",                                                                                      \
+    X(address_free, cuMemAddressFree, (CUdeviceptr address, size_t bytes))                                             \
+    X(page_create, cuMemCreate,                                                                                        \
       (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,                     \
        unsigned long long flags))                                                                                      \
-    X(page_release, "cuMemRelease", (CUmemGenericAllocationHandle handle))                                             \
-    X(page_map, "cuMemMap",                                                                                            \
+    X(page_release, cuMemRelease, (CUmemGenericAllocationHandle handle))                                               \
+    X(page_map, cuMemMap,                                                                                              \
       (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,                          \
        unsigned long long flags))                                                                                      \
-    X(page_unmap, "cuMemUnmap", (CUdeviceptr address, size_t bytes))                                                   \
-    X(page_set_access, "cuMemSetAccess",                                                                               \
+    X(page_unmap, cuMemUnmap, (CUdeviceptr address, size_t bytes))                                                     \
+    X(page_set_access, cuMemSetAccess,                                                                                 \
       (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count))                                \
-    X(page_granularity, "cuMemGetAllocationGranularity",                                                               \
+    X(page_granularity, cuMemGetAllocationGranularity,                                                                 \
       (size_t * bytes, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option))                \
-    X(host_alloc, "cuMemHostAlloc", (void **address, size_t bytes, unsigned flags))                                    \
-    X(host_free, "cuMemFreeHost", (void *address))                                                                     \
-    X(host_register, "cuMemHostRegister_v2", (void *address, size_t bytes, unsigned flags))                            \
-    X(host_unregister, "cuMemHostUnregister", (void *address))                                                         \
-    X(copy, "cuMemcpyAsync", (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                        \
-    X(set_bytes, "cuMemsetD8Async", (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream))              \
-    X(stream_create, "cuStreamCreate", (CUstream * stream, unsigned flags))                                            \
-    X(stream_destroy, "cuStreamDestroy_v2", (CUstream stream))                                                         \
-    X(stream_synchronize, "cuStreamSynchronize", (CUstream stream))                                                    \
-    X(stream_query, "cuStreamQuery", (CUstream stream))                                                                \
-    X(stream_wait, "cuStreamWaitEvent", (CUstream stream, CUevent event, unsigned flags))                              \
-    X(event_create, "cuEventCreate", (CUevent * event, unsigned flags))                                                \
-    X(event_destroy, "cuEventDestroy_v2", (CUevent event))                                                             \
-    X(event_record, "cuEventRecord", (CUevent event, CUstream stream))                                                 \
-    X(event_query, "cuEventQuery", (CUevent event))                                                                    \
-    X(event_synchronize, "cuEventSynchronize", (CUevent event))                                                        \
-    X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent begin, CUevent end))                                    \
-    X(host_function, "cuLaunchHostFunc", (CUstream stream, CUhostFn function, void *argument))                         \
-    X(error_name, "cuGetErrorName", (CUresult code, const char **name))                                                \
-    X(error_string, "cuGetErrorString", (CUresult code, const char **text))
+    X(host_alloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned flags))                                      \
+    X(host_free, cuMemFreeHost, (void *address))                                                                       \
+    X(host_register, cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags))                              \
+    X(host_unregister, cuMemHostUnregister, (void *address))                                                           \
+    X(copy, cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                          \
+    X(set_bytes, cuMemsetD8Async, (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream))                \
+    X(stream_create, cuStreamCreate, (CUstream * stream, unsigned flags))                                              \
+    X(stream_destroy, cuStreamDestroy_v2, (CUstream stream))                                                           \
+    X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                                      \
+    X(stream_query, cuStreamQuery, (CUstream stream))                                                                  \
+    X(stream_wait, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                                \
+    X(event_create, cuEventCreate, (CUevent * event, unsigned flags))                                                  \
+    X(event_destroy, cuEventDestroy_v2, (CUevent event))                                                               \
+    X(event_record, cuEventRecord, (CUevent event, CUstream stream))                                                   \
+    X(event_query, cuEventQuery, (CUevent event))                                                                      \
+    X(event_synchronize, cuEventSynchronize, (CUevent event))                                                          \
+    X(event_elapsed, cuEventElapsedTime, (float *ms, CUevent begin, CUevent end))                                      \
+    X(host_function, cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *argument))                           \
+    X(error_name, cuGetErrorName, (CUresult code, const char **name))                                                  \
+    X(error_string, cuGetErrorString, (CUresult code, const char **text))
 
 /* Present on the emulated driver only (device/emu/emu_abi.h). */
 #define WEIR__EMU_LIST(X)                                                                                              \
-    X(emu_configure, "weirEmuConfigure", (const char *settings, char *message, size_t room))                           \
-    X(emu_submit, "weirEmuSubmit", (const struct weir_emu_work *work, CUstream stream))                                \
-    X(emu_profile, "weirEmuProfile", (char *name, size_t room, size_t *granularity_bytes))
+    X(emu_configure, weirEmuConfigure, (const char *settings, char *message, size_t room))                             \
+    X(emu_submit, weirEmuSubmit, (const struct weir_emu_work *work, CUstream stream))                                  \
+    X(emu_profile, weirEmuProfile, (char *name, size_t room, size_t *granularity_bytes))
 
 struct weir__driver {
 #define WEIR__DRIVER_MEMBER(member, symbol, parameters) CUresult(*member) parameters;
@@ -82,8 +84,10 @@ struct weir__driver {
     char path[256]; /* where the driver was loaded from */
 };
 
-/* Loads the driver that `machine` names ("cuda", "emulated", "auto"), once a process and machine, and initialises it.
- * `settings` goes to the emulated driver before its cuInit. Fails: WEIR_NO_DEVICE, WEIR_INVALID. */
+/* Loads the driver that `machine` names ("cuda", "emulated", "auto"; NULL: WEIR_DEVICE, else "cuda"), once a process and
+ * machine, and initialises it. `settings` goes to the emulated driver before its cuInit. A driver that the program has
+ * loaded already is the "cuda" one, even if it is the emulated one: `emulated` in the table says so.
+ * Fails: WEIR_NO_DEVICE, WEIR_INVALID, WEIR_DRIVER when there is a driver but its cuInit fails. */
 enum weir_status weir__driver_load(const char *machine, const char *settings, const struct weir__driver **out);
 
 /* WEIR_OK for CUDA_SUCCESS, else WEIR_DRIVER with the code, the call's name and the driver's text kept. */

@@ -8,8 +8,8 @@
 
 /* Keeps (status, driver_code, call, sentence) as this thread's last error and gives `status`. Does not allocate.
  * Visible: libweir-offload.so keeps its errors in the same place. */
-WEIR_API enum weir_status weir__fail(enum weir_status status, int driver_code, const char *call, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+WEIR_API enum weir_status weir__fail(enum weir_status status, int driver_code, const char *call, const char *format,
+                                     ...) __attribute__((format(printf, 4, 5)));
 
 /* The usual case: no driver call at fault. */
 #define WEIR__INVALID(...) weir__fail(WEIR_INVALID, 0, NULL, __VA_ARGS__)

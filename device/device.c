@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing, what a device tells of itself, and the context around every driver call. */
+#include "device/device.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_device *open_devices; /* each (driver, ordinal) once */
+
+/* ---- context ---------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir__device_enter(struct weir_device *device) {
+    if (device == NULL) return WEIR__INVALID("the device is NULL");
+    if (weir__in_host_function())
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "driver calls are not allowed inside a host function");
+    return weir__device_check(device, device->driver->context_push(device->context), "cuCtxPushCurrent");
+}
+
+void weir__device_leave(struct weir_device *device) {
+    CUcontext popped;
+    weir__device_check(device, device->driver->context_pop(&popped), "cuCtxPopCurrent");
+}
+
+enum weir_status weir__device_check(struct weir_device *device, CUresult code, const char *call) {
+    return weir__driver_check(device->driver, code, call);
+}
+
+/* ---- open ------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status find_device(struct weir_device *device, int ordinal) {
+    const struct weir__driver *driver = device->driver;
+    int count = 0;
+    enum weir_status status = weir__driver_check(driver, driver->device_count(&count), "cuDeviceGetCount");
+    if (status != WEIR_OK) return status;
+    if (ordinal < 0 || ordinal >= count)
+        return weir__fail(WEIR_NO_DEVICE, 0, NULL, "device %d does not exist: the driver has %d, numbered from 0",
+                          ordinal, count);
+    device->ordinal = ordinal;
+    return weir__driver_check(driver, driver->device_get(&device->handle, ordinal), "cuDeviceGet");
+}
+
+static enum weir_status read_sizes(struct weir_device *device) {
+    const struct weir__driver *driver = device->driver;
+    const CUmemAllocationProp pinned = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .location = {CU_MEM_LOCATION_TYPE_DEVICE, device->handle}};
+    enum weir_status status = weir__driver_check(
+        driver, driver->device_total_memory(&device->capacity_bytes, device->handle), "cuDeviceTotalMem");
+    if (status != WEIR_OK) return status;
+    if (driver->emulated) driver->emu_profile(device->profile, sizeof device->profile, &device->granularity_bytes);
+    return weir__driver_check(
+        driver, driver->page_granularity(&device->granularity_bytes, &pinned, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+        "cuMemGetAllocationGranularity");
+}
+
+static enum weir_status open_device(const struct weir__driver *driver, int ordinal, struct weir_device **out) {
+    struct weir_device *device = calloc(1, sizeof *device);
+    if (device == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, "calloc", "no host memory for a device");
+    device->driver = driver;
+    device->references = 1;
+    enum weir_status status = find_device(device, ordinal);
+    if (status == WEIR_OK)
+        status = weir__driver_check(driver, driver->primary_context_retain(&device->context, device->handle),
+                                    "cuDevicePrimaryCtxRetain");
+    if (status != WEIR_OK) goto failed;
+    status = weir__device_enter(device);
+    if (status == WEIR_OK) {
+        status = read_sizes(device);
+        weir__device_leave(device);
+    }
+    if (status != WEIR_OK) goto release;
+    pthread_rwlock_init(&device->observers_lock, NULL);
+    *out = device;
+    return WEIR_OK;
+release:
+    driver->primary_context_release(device->handle);
+failed:
+    free(device);
+    return status;
+}
+
+enum weir_status weir_device_open(const struct weir_device_options *options, struct weir_device **out) {
+    if (out == NULL) return WEIR__INVALID("weir_device_open needs a place for the device, not NULL");
+    *out = NULL;
+    struct weir_device_options wanted = {.size = sizeof wanted};
+    if (options != NULL) {
+        if (options->size < sizeof wanted.size || options->size > sizeof wanted)
+            return WEIR__INVALID("weir_device_options.size is %zu, expected sizeof(struct weir_device_options), %zu",
+                                 options->size, sizeof wanted);
+        memcpy(&wanted, options, options->size);
+    }
+    if (weir__in_host_function())
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "a device can't be opened inside a host function");
+    const struct weir__driver *driver;
+    enum weir_status status = weir__driver_load(wanted.machine, wanted.emu, &driver);
+    if (status != WEIR_OK) return status;
+
+    pthread_mutex_lock(&open_lock);
+    struct weir_device *device = open_devices;
+    while (device != NULL && (device->driver != driver || device->ordinal != wanted.ordinal)) device = device->next;
+    if (device != NULL) {
+        device->references++;
+    } else {
+        status = open_device(driver, wanted.ordinal, &device);
+        if (status == WEIR_OK) {
+            device->next = open_devices;
+            open_devices = device;
+        }
+    }
+    pthread_mutex_unlock(&open_lock);
+    if (status == WEIR_OK) *out = device;
+    return status;
+}
+
+void weir_device_close(struct weir_device *device) {
+    if (device == NULL) return;
+    weir_device_synchronize(device);
+    pthread_mutex_lock(&open_lock);
+    const bool last = --device->references == 0;
+    if (last) {
+        struct weir_device **link = &open_devices;
+        while (*link != device) link = &(*link)->next;
+        *link = device->next;
+        weir__device_check(device, device->driver->primary_context_release(device->handle),
+                           "cuDevicePrimaryCtxRelease");
+    }
+    pthread_mutex_unlock(&open_lock);
+    if (!last) return;
+    pthread_rwlock_destroy(&device->observers_lock);
+    free(device);
+}
+
+/* ---- what it tells ---------------------------------------------------------------------------------------------- */
+
+static bool read_line(const char *path, char *line, int room) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    const bool read = fgets(line, room, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+/* The emulated device stands beside the CPUs of node 0, which on some machines has none. */
+static int node_of_emulated(void) {
+    char cpus[32];
+    return read_line("/sys/devices/system/node/node0/cpulist", cpus, sizeof cpus) && isdigit((unsigned char)cpus[0])
+               ? 0
+               : -1;
+}
+
+static int numa_node(struct weir_device *device) {
+    if (device->driver->emulated) return node_of_emulated();
+    char id[32], path[96], line[32];
+    if (device->driver->device_pci_bus_id(id, sizeof id, device->handle) != CUDA_SUCCESS) return -1;
+    for (char *c = id; *c != '\0'; c++) *c = (char)tolower((unsigned char)*c); /* as sysfs writes it */
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", id);
+    return read_line(path, line, sizeof line) ? atoi(line) : -1;
+}
+
+enum weir_status weir_device_get_info(struct weir_device *device, struct weir_device_info *info) {
+    if (device == NULL || info == NULL)
+        return WEIR__INVALID("weir_device_get_info needs a device and a place, not NULL");
+    struct weir_device_info known = {.emulated = device->driver->emulated,
+                                     .ordinal = device->ordinal,
+                                     .numa_node = numa_node(device),
+                                     .capacity_bytes = device->capacity_bytes,
+                                     .granularity_bytes = device->granularity_bytes};
+    if (info->size < sizeof info->size || info->size > sizeof known)
+        return WEIR__INVALID("weir_device_info.size is %zu, expected sizeof(struct weir_device_info), %zu", info->size,
+                             sizeof known);
+    const enum weir_status status = weir__device_check(
+        device, device->driver->device_name(known.name, sizeof known.name, device->handle), "cuDeviceGetName");
+    if (status != WEIR_OK) return status;
+    memcpy(known.profile, device->profile, sizeof known.profile);
+    known.size = info->size;
+    memcpy(info, &known, info->size);
+    return WEIR_OK;
+}
+
+enum weir_status weir_device_memory(struct weir_device *device, size_t *free_bytes, size_t *total_bytes) {
+    if (free_bytes == NULL || total_bytes == NULL)
+        return WEIR__INVALID("weir_device_memory needs two places, not NULL");
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    status = weir__device_check(device, device->driver->memory_info(free_bytes, total_bytes), "cuMemGetInfo");
+    weir__device_leave(device);
+    return status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that tell what the machine is, and what results mean. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/emu/emu.h"
+#include "device/emu/memory.h"
+#include "device/emu/settings.h"
+
+enum { DRIVER_VERSION = 13000 };
+
+static CUresult check_device(CUdevice device, const void *place) {
+    const CUresult code = emu_ready();
+    if (code != CUDA_SUCCESS) return code;
+    if (place == NULL) return CUDA_ERROR_INVALID_VALUE;
+    return emu_device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Allowed before cuInit. */
+CUresult cuDriverGetVersion(int *version) {
+    if (version == NULL) return CUDA_ERROR_INVALID_VALUE;
+    *version = DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count) {
+    const CUresult code = emu_ready();
+    if (code != CUDA_SUCCESS) return code;
+    if (count == NULL) return CUDA_ERROR_INVALID_VALUE;
+    *count = emu_settings()->devices;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    const CUresult code = check_device(ordinal, device);
+    if (code == CUDA_SUCCESS) *device = ordinal;
+    return code;
+}
+
+static CUresult write_text(char *place, int room, const char *text) {
+    if (room <= 0) return CUDA_ERROR_INVALID_VALUE;
+    snprintf(place, (size_t)room, "%s", text);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int room, CUdevice device) {
+    const CUresult code = check_device(device, name);
+    return code == CUDA_SUCCESS ? write_text(name, room, emu_settings()->profile.device_name) : code;
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int room, CUdevice device) {
+    const CUresult code = check_device(device, id);
+    if (code != CUDA_SUCCESS) return code;
+    char text[32];
+    snprintf(text, sizeof text, "0000:%02X:00.0", (unsigned)device + 1u);
+    return write_text(id, room, text);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    const CUresult code = check_device(device, bytes);
+    if (code == CUDA_SUCCESS) *bytes = emu_settings()->capacity_bytes;
+    return code;
+}
+
+/* 0 for what the emulated device does not have. */
+static int attribute(CUdevice_attribute name, CUdevice device) {
+    switch (name) {
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        return 1;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        return 9;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+        return device + 1;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute name, CUdevice device) {
+    enum { LAST_KNOWN = 200 }; /* CUDA 13 has 147 */
+    const CUresult code = check_device(device, value);
+    if (code != CUDA_SUCCESS) return code;
+    if ((int)name < 1 || (int)name > LAST_KNOWN) return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute(name, device);
+    return CUDA_SUCCESS;
+}
+
+CUresult weirEmuProfile(char *name, size_t room, size_t *granularity_bytes) {
+    const CUresult code = emu_ready();
+    if (code != CUDA_SUCCESS) return code;
+    if (name != NULL && room > 0) snprintf(name, room, "%s", emu_settings()->profile.name);
+    if (granularity_bytes != NULL) *granularity_bytes = emu_settings()->granularity_bytes;
+    return CUDA_SUCCESS;
+}
+
+/* ---- results ---------------------------------------------------------------------------------------------------- */
+
+CUresult cuGetErrorName(CUresult code, const char **name) {
+    if (name == NULL) return CUDA_ERROR_INVALID_VALUE;
+    switch (code) {
+#define NAME(result, value, text)                                                                                      \
+    case result:                                                                                                       \
+        *name = #result;                                                                                               \
+        return CUDA_SUCCESS;
+        WEIR__CUDA_RESULT_LIST(NAME)
+#undef NAME
+    }
+    *name = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult code, const char **string) {
+    if (string == NULL) return CUDA_ERROR_INVALID_VALUE;
+    switch (code) {
+#define STRING(result, value, text)                                                                                    \
+    case result:                                                                                                       \
+        *string = text;                                                                                                \
+        return CUDA_SUCCESS;
+        WEIR__CUDA_RESULT_LIST(STRING)
+#undef STRING
+    }
+    *string = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}

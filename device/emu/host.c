@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/emu/host.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/emu/ranges.h"
+
+struct pinned {
+    struct emu_range range;
+    bool own; /* allocated here, not registered */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct emu_ranges pinned;
+
+static CUresult add(uintptr_t start, size_t bytes, bool own) {
+    struct pinned *made = malloc(sizeof *made);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = (struct pinned){{start, bytes}, own};
+    pthread_mutex_lock(&lock);
+    CUresult code = CUDA_SUCCESS;
+    if (emu_ranges_overlap(&pinned, start, bytes))
+        code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    else if (!emu_ranges_insert(&pinned, &made->range))
+        code = CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&lock);
+    if (code != CUDA_SUCCESS) free(made);
+    return code;
+}
+
+/* Forgets the piece that starts there, if it is of that kind. */
+static bool forget(uintptr_t start, bool own) {
+    pthread_mutex_lock(&lock);
+    struct pinned *piece = emu_ranges_at(&pinned, start);
+    const bool found = piece != NULL && piece->range.start == start && piece->own == own;
+    if (found) emu_ranges_remove(&pinned, &piece->range);
+    pthread_mutex_unlock(&lock);
+    if (found) free(piece);
+    return found;
+}
+
+CUresult emu_host_alloc(size_t bytes, void **address) {
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (posix_memalign(address, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult code = add((uintptr_t)*address, bytes, true);
+    if (code == CUDA_SUCCESS) return CUDA_SUCCESS;
+    free(*address);
+    *address = NULL;
+    return code;
+}
+
+CUresult emu_host_free(void *address) {
+    if (!forget((uintptr_t)address, true)) return CUDA_ERROR_INVALID_VALUE;
+    free(address);
+    return CUDA_SUCCESS;
+}
+
+/* Memory that can't be read can't be pinned. msync with MS_ASYNC does nothing but look. */
+static bool exists(uintptr_t start, size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = start / page * page;
+    return msync((void *)first, start + bytes - first, MS_ASYNC) == 0;
+}
+
+CUresult emu_host_register(uintptr_t start, size_t bytes) {
+    if (start == 0 || bytes == 0 || bytes > UINTPTR_MAX - start) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return add(start, bytes, false);
+}
+
+CUresult emu_host_unregister(uintptr_t start) {
+    return forget(start, false) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+bool emu_host_pinned(uintptr_t start, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    const struct pinned *piece = emu_ranges_at(&pinned, start);
+    const bool inside = piece != NULL && bytes <= emu_range_end(&piece->range) - start;
+    pthread_mutex_unlock(&lock);
+    return inside;
+}

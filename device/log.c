@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WEIR_LOG=off|error|warn|info|debug[:FILE]. Read once, at the first line. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/error.h"
+
+static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
+static enum weir__log_level wanted_level = WEIR__LOG_OFF;
+static FILE *place;
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static void open_log(void) {
+    const char *asked = getenv("WEIR_LOG");
+    if (asked == NULL) return;
+    const size_t length = strcspn(asked, ":");
+    for (unsigned level = 0; level < sizeof level_names / sizeof *level_names; level++)
+        if (strlen(level_names[level]) == length && strncmp(asked, level_names[level], length) == 0)
+            wanted_level = (enum weir__log_level)level;
+    place = asked[length] == ':' ? fopen(asked + length + 1, "ae") : stderr;
+    if (place == NULL) place = stderr;
+}
+
+void weir__log(enum weir__log_level level, const char *format, ...) {
+    pthread_once(&opened, open_log);
+    if (level > wanted_level || wanted_level == WEIR__LOG_OFF) return;
+    char line[512]; /* one write a line, so that lines of several ranks do not mix */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fprintf(place, "weir[%ld] %s: %s\n", (long)getpid(), level_names[level], line);
+    fflush(place);
+}
