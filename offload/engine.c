@@ -125,7 +125,7 @@ static enum weir_status queue_out(struct weir_offload *engine, const void *block
 /* Hands the device block to the pool after the copy. When the pool refuses, the block stays the caller's, whose stream
  * must then not overtake the copy. */
 static enum weir_status free_block(struct weir_offload *engine, void *block, weir_event out, weir_stream stream) {
-    enum weir_status status = weir_pool_free_after(engine->pool, block, out);
+    enum weir_status status = weir__offload_free_after(engine->pool, "offload.out.free", block, out, stream);
     if (status != WEIR_OK) {
         struct weir_error error = *weir_last_error();
         (void)weir_stream_wait(engine->device, stream, out);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host pool as the engine sees it, and how it is made.
  *
- * block:     a range of the slabs that is handed out or kept for the next request of its size.
- * capacity:  what a block really takes: the request rounded up to 64 bytes (small, from jemalloc) or 256 (from the runs).
- * size:      all blocks of one capacity; its idle ones wait in the order in which they came back.
- * busy:      the event of the last copy that may still read or write an idle block, NULL when there is none.
- *
- *   sum(capacity of the blocks from the runs) + extents of the arena + runs.free_bytes == slabs.taken_bytes
- *   sum(bytes of the blocks handed out) == live_bytes
- *   a size has at least one block
+ *   sum(bytes of the blocks handed out) == live_bytes <= slabs.taken_bytes <= slabs.budget_bytes
+ *   blocks.runs.end == slabs.taken_bytes
  *
  * The ladder for a request: (1) an idle block of exactly that capacity; (2) a cut from the runs or the arena; (3) idle
  * blocks of other sizes whose copies have passed are dissolved, then 2 again; (4) another slab; (5) refused. In a steady

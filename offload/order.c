@@ -20,6 +20,11 @@ enum weir_status weir__offload_wait(struct weir_device *device, const char *site
     return taken_out(site) ? WEIR_OK : weir_stream_wait(device, stream, event);
 }
 
+enum weir_status weir__offload_free_after(struct weir_pool *pool, const char *site, void *block, weir_event event,
+                                          weir_stream stream) {
+    return taken_out(site) ? weir_pool_free(pool, block, stream) : weir_pool_free_after(pool, block, event);
+}
+
 bool weir__offload_passed(struct weir_device *device, const char *site, weir_event event) {
     return taken_out(site) || weir_event_query(device, event) == WEIR_OK;
 }

@@ -4,6 +4,7 @@
  *
  *   offload.out.ready   the copy out waits for what the caller had queued
  *   offload.out.slot    the copy out waits for the last copy that reads or writes its host block
+ *   offload.out.free    the device block goes back to the pool after the copy out, not after the caller's stream
  *   offload.in.out      the copy in waits for the copy out of the same item
  *   offload.in.block    the copy in waits until its device block is ready for the consumer
  *   offload.fetch.in    the consumer waits for the copy in
@@ -15,9 +16,14 @@
 #include <stdbool.h>
 
 #include "weir/device.h"
+#include "weir/pool.h"
 
 /* Makes `stream` wait for the latest record of `event`. */
 enum weir_status weir__offload_wait(struct weir_device *device, const char *site, weir_stream stream, weir_event event);
+/* Gives a device block back to its pool, to be used again after the latest record of `event`, which comes after what
+ * `stream` has queued. */
+enum weir_status weir__offload_free_after(struct weir_pool *pool, const char *site, void *block, weir_event event,
+                                          weir_stream stream);
 /* True when the latest record of `event` has passed; false when not, or when the driver does not say. */
 bool weir__offload_passed(struct weir_device *device, const char *site, weir_event event);
 

@@ -25,6 +25,8 @@ struct weir__runs {
     size_t end; /* of the range */
 };
 
+static inline size_t weir__round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
+
 /* An empty range. False without memory. */
 bool weir__runs_init(struct weir__runs *runs);
 /* Appends `bytes` free bytes at the end of the range. */
