@@ -16,7 +16,7 @@
 #define POLL_MS       200
 
 static volatile sig_atomic_t interrupted;
-static sigset_t mask_outside; /* as it was before: what the child gets, and what holds while we wait */
+static sigset_t mask_outside; /* without the watched signals: what the child gets, and what holds while we wait */
 
 static void on_signal(int signal) { interrupted = signal; }
 
@@ -31,6 +31,8 @@ void child_watch_signals(void) {
         sigaddset(&blocked, signals[i]);
     }
     sigprocmask(SIG_BLOCK, &blocked, &mask_outside);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigdelset(&mask_outside, signals[i]);
+    interrupted = 0;
 }
 
 static double now_seconds(void) {

@@ -31,7 +31,7 @@ struct child_result {
     double seconds;
 };
 
-/* Call once, before any thread starts: from here on SIGINT, SIGTERM and SIGHUP end the running child, then are told. */
+/* Call before any thread starts: from here on SIGINT, SIGTERM and SIGHUP end the running child, then are told. */
 void child_watch_signals(void);
 struct child_result child_run(const struct child *child);
 /* Copies the last lines of a log, each behind `prefix`. */

@@ -29,8 +29,12 @@ int64_t choose_next(const struct choose *choose) {
     }
     if (high - low <= 1 || choose->tries == CHOOSE_TRIES_MOST) return 0;
     if (choose->tries == 0) return clamp(estimate(choose), low + 1, high - 1);
-    if (choose->tries == 1) return choose->tried[0].fits ? low + 1 : high - 1;
-    return low + (high - low) / 2;
+    bool fit_known = low > choose->base_batch, failure_known = high <= choose->most_batch;
+    int64_t stride = (int64_t)1 << (choose->tries - 1);
+    if (fit_known && failure_known) return low + (high - low) / 2;
+    if (fit_known) return low + stride < high ? low + stride : high - 1;
+    if (choose->tries == CHOOSE_TRIES_MOST - 1) return low + 1; /* any larger batch is better than none */
+    return high - stride > low ? high - stride : low + 1;
 }
 
 void choose_note(struct choose *choose, int64_t batch, bool fits) {

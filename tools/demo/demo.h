@@ -136,8 +136,8 @@ struct loss_check losses_compare(const struct run *const *runs, size_t count);
 
 #define CHOOSE_TRIES_MOST 5
 
-/* Peaks with offload at two batches give a line; the first try is where it meets the capacity, the next ones narrow
- * down between the largest batch that fit and the smallest that did not. */
+/* Peaks with offload at two batches give a line; the first try is where it meets the capacity. From there the search
+ * walks with growing strides until it has a batch that fits and one that does not, then halves what lies between. */
 struct choose {
     int64_t base_batch; /* fits without offload, so it is no answer */
     int64_t most_batch; /* none larger is tried */

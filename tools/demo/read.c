@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRIES_MOST 1000000 /* of any list: more than a report can have, few enough for memory */
+#define ENTRIES_MOST 1000000    /* of any list: more than a report can have, few enough for memory */
+#define COUNT_MOST   1000000000 /* steps and sequences, as weir-train's own options */
+#define MS_MOST      1e12       /* thirty years */
 
 /* Where the reader is ("ranks[2].stats."), and whether a field was wrong already: later ones are then not looked at. */
 struct reader {
@@ -153,6 +155,10 @@ static void read_sample(struct reader *reader, const json_t *row, size_t streams
         return;
     }
     sample->ms = json_number_value(json_array_get(row, 0));
+    if (!(sample->ms >= 0.0 && sample->ms <= MS_MOST)) {
+        fail(reader, "is at %g ms, expected 0 to %g", sample->ms, MS_MOST);
+        return;
+    }
     sample->step = (int64_t)json_integer_value(json_array_get(row, 1));
     sample->bytes = bytes;
     for (size_t i = 2; i < columns; i++) {
@@ -252,7 +258,10 @@ static void read_config(struct reader *reader, const json_t *report, struct run 
     run->batch = get_integer(reader, config, "batch", REQUIRED);
     run->seq = get_integer(reader, config, "seq", REQUIRED);
     run->steps_asked = get_integer(reader, config, "steps", REQUIRED);
-    if (!reader->failed && run->batch < 1) fail(reader, "batch is %lld, expected at least 1", (long long)run->batch);
+    if (!reader->failed && (run->batch < 1 || run->batch > COUNT_MOST))
+        fail(reader, "batch is %lld, expected 1 to %d", (long long)run->batch, COUNT_MOST);
+    if (!reader->failed && (run->steps_asked < 0 || run->steps_asked > COUNT_MOST))
+        fail(reader, "steps is %lld, expected 0 to %d", (long long)run->steps_asked, COUNT_MOST);
 }
 
 static void read_outcome(struct reader *reader, const json_t *report, struct run *run) {
