@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations that the model and the optimizer are made of: one table, chosen at start (ops_cpu.c on OpenBLAS,
- * ops_cuda.cu on cuBLAS). Every operation is queued on a stream of the device as one piece of work with its description
+/* The operations that the model and the optimizer are made of: one table, chosen at start (ops_cpu*.c on OpenBLAS,
+ * ops_cuda* on cuBLAS). Every operation is queued on a stream of the device as one piece of work with its description
  * (accesses, flops, bytes) and returns at once; the pointers are device pointers unless a comment says host.
  *
  * Layout: row-major; W is (out, in) and y = x W^T. T tokens, d model width, F expert width, E experts, K top-k, V vocab,
@@ -17,19 +17,23 @@
 #include "trainer/real.h"
 #include "weir/device.h"
 
-#define OPS_NORM_EPSILON 1e-6 /* RMSNorm's eps */
-#define OPS_ROPE_BASE 10000.0 /* rotary embedding: pair i turns by position * base^(-2 i / D) */
+#define OPS_NORM_EPSILON 1e-6    /* RMSNorm's eps */
+#define OPS_ROPE_BASE    10000.0 /* rotary embedding: pair i turns by position * base^(-2 i / D) */
 
 struct ops {
     const char *name;
+    const char *lacks; /* in one sentence, what it can't do yet (that answers WEIR_NOT_SUPPORTED), or NULL */
     struct weir_device *device;
     enum wire wire; /* of weights and of rows on their way */
     const struct ops_table *table;
+    const struct ops_leaf *leaf; /* who does the work (ops_work.h) */
+    void *state;                 /* the leaf's own */
 };
 
-/* Opens the table for a device. `lacks` of the table says in one sentence what it can't do yet, or is NULL. */
+/* Opens the table for a device. *out lives as long as the process; nothing is to be closed. */
 enum weir_status ops_open_cpu(struct weir_device *device, enum wire wire, struct ops *out);
-enum weir_status ops_open_cuda(struct weir_device *device, enum wire wire, struct ops *out); /* no_cuda.c without nvcc */
+enum weir_status ops_open_cuda(struct weir_device *device, enum wire wire,
+                               struct ops *out); /* no_cuda.c without nvcc */
 
 /* Rows in groups: group g has rows offsets[g] .. offsets[g + 1] - 1 and uses weight g. Host memory, read in the call. */
 struct row_groups {
@@ -38,21 +42,20 @@ struct row_groups {
 };
 
 struct ops_table {
-    const char *lacks;
-
     /* embedding: out (T, d) = table[ids[t]]; table (V, d) wire */
     enum weir_status (*embed_forward)(const struct ops *, real *out, const void *table, const int32_t *ids, int64_t T,
                                       int64_t V, int64_t d, weir_stream);
     /* dtable (V, d) += rows of dout (T, d), in token order */
-    enum weir_status (*embed_backward)(const struct ops *, real *dtable, const real *dout, const int32_t *ids, int64_t T,
-                                       int64_t V, int64_t d, weir_stream);
+    enum weir_status (*embed_backward)(const struct ops *, real *dtable, const real *dout, const int32_t *ids,
+                                       int64_t T, int64_t V, int64_t d, weir_stream);
 
     /* y (rows, d) = x r w, r (rows) = (mean(x^2) + eps)^-1/2; w (d) wire */
-    enum weir_status (*rmsnorm_forward)(const struct ops *, real *y, real *r, const real *x, const void *w, int64_t rows,
-                                        int64_t d, weir_stream);
+    enum weir_status (*rmsnorm_forward)(const struct ops *, real *y, real *r, const real *x, const void *w,
+                                        int64_t rows, int64_t d, weir_stream);
     /* dx = or += ...; dw (d) real += ... */
-    enum weir_status (*rmsnorm_backward)(const struct ops *, real *dx, bool add, real *dw, const real *dy, const real *x,
-                                         const real *r, const void *w, int64_t rows, int64_t d, weir_stream);
+    enum weir_status (*rmsnorm_backward)(const struct ops *, real *dx, bool add, real *dw, const real *dy,
+                                         const real *x, const real *r, const void *w, int64_t rows, int64_t d,
+                                         weir_stream);
 
     /* y (rows, out) = x (rows, in) W^T by groups; W (groups, out, in) wire; groups.count == 1: an ordinary linear */
     enum weir_status (*linear_forward)(const struct ops *, real *y, bool add, const real *x, const void *w,
@@ -94,21 +97,21 @@ struct ops_table {
                                         const int32_t *ids, int64_t T, int64_t E, int64_t K, real scale, weir_stream);
     /* stable counting sort of the T*K assignments by expert: order (N): n-th row is assignment order[n] = t*K + k;
      * slot (T, K): where that assignment went; counts (E) */
-    enum weir_status (*route_plan)(const struct ops *, int32_t *order, int32_t *slot, int32_t *counts, const int32_t *ids,
-                                   int64_t T, int64_t E, int64_t K, weir_stream);
+    enum weir_status (*route_plan)(const struct ops *, int32_t *order, int32_t *slot, int32_t *counts,
+                                   const int32_t *ids, int64_t T, int64_t E, int64_t K, weir_stream);
 
     /* rows: out (N, d) = in[index[n] / divide]; each side in wire type or real */
-    enum weir_status (*rows_gather)(const struct ops *, void *out, enum wire out_type, const void *in, enum wire in_type,
-                                    const int32_t *index, int64_t divide, int64_t N, int64_t in_rows, int64_t d,
-                                    weir_stream);
+    enum weir_status (*rows_gather)(const struct ops *, void *out, enum wire out_type, const void *in,
+                                    enum wire in_type, const int32_t *index, int64_t divide, int64_t N, int64_t in_rows,
+                                    int64_t d, weir_stream);
     /* out (T, d) = or += sum over k, in order, of in[slot[t, k]]; in (N, d) of in_type */
     enum weir_status (*rows_combine)(const struct ops *, real *out, bool add, const void *in, enum wire in_type,
                                      const int32_t *slot, int64_t T, int64_t K, int64_t N, int64_t d, weir_stream);
 
     /* cross-entropy over a chunk: loss[0] += scale * sum(lse - z_y), fp64; logits (T, V) become their own gradient,
      * scale (softmax - onehot), when `gradient`; a target < 0 is ignored */
-    enum weir_status (*cross_entropy)(const struct ops *, double *loss, real *logits, const int32_t *targets, double scale,
-                                      bool gradient, int64_t T, int64_t V, weir_stream);
+    enum weir_status (*cross_entropy)(const struct ops *, double *loss, real *logits, const int32_t *targets,
+                                      double scale, bool gradient, int64_t T, int64_t V, weir_stream);
 
     /* elementwise over n numbers */
     enum weir_status (*add)(const struct ops *, real *out, const real *a, const real *b, int64_t n, weir_stream);

@@ -9,12 +9,6 @@ enum { QUERIES = 64 };
 
 /* ---- rotary embedding -------------------------------------------------------------------------------------------- */
 
-struct rope {
-    real *x;
-    int64_t T, S, heads, D;
-    int direction;
-};
-
 static void turn(real *restrict low, real *restrict high, const real *restrict cosines, const real *restrict sines,
                  real direction, int64_t pairs) {
     for (int64_t i = 0; i < pairs; i++) {
@@ -24,8 +18,8 @@ static void turn(real *restrict low, real *restrict high, const real *restrict c
     }
 }
 
-static void run_rope(void *argument) {
-    const struct rope *r = argument;
+void cpu_rope(void *arguments) {
+    const struct rope_args *r = arguments;
     int64_t pairs = r->D / 2;
     const real *cosines = cpu_rope_table(r->S, r->D), *sines = cosines + r->S * pairs;
     for (int64_t t = 0; t < r->T; t++)
@@ -36,21 +30,7 @@ static void run_rope(void *argument) {
         }
 }
 
-enum weir_status cpu_rope(const struct ops *ops, real *x, int64_t T, int64_t S, int64_t heads, int64_t D, int direction,
-                          weir_stream stream) {
-    assert(D % 2 == 0 && (direction == 1 || direction == -1));
-    struct rope r = {x, T, S, heads, D, direction};
-    int64_t n = T * heads * D;
-    return SUBMIT(ops, stream, "rope", run_rope, &r, 3 * n, UPDATES(x, n));
-}
-
 /* ---- attention --------------------------------------------------------------------------------------------------- */
-
-struct attention {
-    real *o, *lse, *dq, *dk, *dv; /* forward: o, lse; backward: dq, dk, dv */
-    const real *dout, *saved_o, *saved_lse, *q, *k, *v;
-    int64_t T, S, H, G, D;
-};
 
 /* One block of one head: `first` is the block's first token, counted in its sequence `from` (a token); rows queries;
  * they see keys 0 .. first - from + rows - 1 of the sequence. */
@@ -58,7 +38,7 @@ struct block {
     int64_t from, first, rows, keys, head, group;
 };
 
-static struct block block_at(const struct attention *a, int64_t sequence, int64_t head, int64_t start) {
+static struct block block_at(const struct attention_args *a, int64_t sequence, int64_t head, int64_t start) {
     int64_t rows = a->S - start < QUERIES ? a->S - start : QUERIES;
     return (struct block){.from = sequence * a->S,
                           .first = sequence * a->S + start,
@@ -68,34 +48,38 @@ static struct block block_at(const struct attention *a, int64_t sequence, int64_
                           .group = head / (a->H / a->G)};
 }
 
-static int64_t query_at(const struct attention *a, const struct block *b) { return (b->first * a->H + b->head) * a->D; }
-static int64_t key_at(const struct attention *a, const struct block *b) { return (b->from * a->G + b->group) * a->D; }
+static int64_t query_at(const struct attention_args *a, const struct block *b) {
+    return (b->first * a->H + b->head) * a->D;
+}
+static int64_t key_at(const struct attention_args *a, const struct block *b) {
+    return (b->from * a->G + b->group) * a->D;
+}
 /* keys that query `row` of the block sees */
 static int64_t seen(const struct block *b, int64_t row) { return b->keys - b->rows + row + 1; }
 
 /* scores (rows, keys) = left K^T * factor, left rows of a (T, H, D) tensor */
-static void against_keys(const struct attention *a, const struct block *b, real *scores, const real *left,
+static void against_keys(const struct attention_args *a, const struct block *b, real *scores, const real *left,
                          const real *keys, real factor) {
     gemm(CblasNoTrans, CblasTrans, b->rows, b->keys, a->D, factor, left + query_at(a, b), a->H * a->D,
          keys + key_at(a, b), a->G * a->D, 0, scores, b->keys);
 }
 
-static void forward_block(const struct attention *a, const struct block *b, real *scores) {
+static void forward_block(const struct attention_args *a, const struct block *b, real *scores) {
     against_keys(a, b, scores, a->q, a->k, 1 / sqrt_real((real)a->D));
     for (int64_t row = 0; row < b->rows; row++) {
         real *p = scores + row * b->keys;
         int64_t n = seen(b, row);
-        real most = largest(p, n), sum = exp_shifted(p, p, most, n);
+        real most = largest(p, n), sum = exp_shifted(p, most, n);
         scale_row(p, 1 / sum, n);
         for (int64_t j = n; j < b->keys; j++) p[j] = 0;
-        a->lse[(b->first + row) * a->H + b->head] = most + (real)log((double)sum);
+        a->lse_out[(b->first + row) * a->H + b->head] = most + (real)log((double)sum);
     }
     gemm(CblasNoTrans, CblasNoTrans, b->rows, a->D, b->keys, 1, scores, b->keys, a->v + key_at(a, b), a->G * a->D, 0,
-         a->o + query_at(a, b), a->H * a->D);
+         a->o_out + query_at(a, b), a->H * a->D);
 }
 
-static void run_attention_forward(void *argument) {
-    const struct attention *a = argument;
+void cpu_attention_forward(void *arguments) {
+    const struct attention_args *a = arguments;
     real *scores = cpu_reals(SLOT_SCORES, QUERIES * a->S);
     for (int64_t sequence = 0; sequence < a->T / a->S; sequence++)
         for (int64_t head = 0; head < a->H; head++)
@@ -106,11 +90,12 @@ static void run_attention_forward(void *argument) {
 }
 
 /* p becomes the probabilities and dp, which holds dO V^T, the gradient of the scores: P (dP - sum dO O) / sqrt D */
-static void scores_backward(const struct attention *a, const struct block *b, real *restrict p, real *restrict dp) {
+static void scores_backward(const struct attention_args *a, const struct block *b, real *restrict p,
+                            real *restrict dp) {
     real factor = 1 / sqrt_real((real)a->D);
     for (int64_t row = 0; row < b->rows; row++, p += b->keys, dp += b->keys) {
         int64_t n = seen(b, row), at = query_at(a, b) + row * a->H * a->D;
-        real lse = a->saved_lse[(b->first + row) * a->H + b->head], along = dot(a->dout + at, a->saved_o + at, a->D);
+        real lse = a->lse[(b->first + row) * a->H + b->head], along = dot(a->dout + at, a->o + at, a->D);
         for (int64_t j = 0; j < n; j++) {
             p[j] = exp_real(p[j] - lse);
             dp[j] = p[j] * (dp[j] - along) * factor;
@@ -120,7 +105,7 @@ static void scores_backward(const struct attention *a, const struct block *b, re
 }
 
 /* dk and dv gather over the heads of the group and the blocks, in that order */
-static void backward_block(const struct attention *a, const struct block *b, real *p, real *dp) {
+static void backward_block(const struct attention_args *a, const struct block *b, real *p, real *dp) {
     int64_t at_q = query_at(a, b), at_k = key_at(a, b), step_q = a->H * a->D, step_k = a->G * a->D;
     against_keys(a, b, p, a->q, a->k, 1 / sqrt_real((real)a->D));
     against_keys(a, b, dp, a->dout, a->v, 1);
@@ -133,8 +118,8 @@ static void backward_block(const struct attention *a, const struct block *b, rea
          step_k);
 }
 
-static void run_attention_backward(void *argument) {
-    const struct attention *a = argument;
+void cpu_attention_backward(void *arguments) {
+    const struct attention_args *a = arguments;
     real *p = cpu_reals(SLOT_SCORES, QUERIES * a->S), *dp = cpu_reals(SLOT_GRADIENT, QUERIES * a->S);
     size_t key_bytes = (size_t)(a->T * a->G * a->D) * sizeof(real);
     if (!key_bytes) return;
@@ -146,30 +131,4 @@ static void run_attention_backward(void *argument) {
                 struct block b = block_at(a, sequence, head, start);
                 backward_block(a, &b, p, dp);
             }
-}
-
-static void check_attention(int64_t T, int64_t S, int64_t H, int64_t G, int64_t D) {
-    assert(S > 0 && D > 0 && G > 0 && T % S == 0 && H % G == 0);
-    (void)T, (void)S, (void)H, (void)G, (void)D;
-}
-
-enum weir_status cpu_attention_forward(const struct ops *ops, real *o, real *lse, const real *q, const real *k,
-                                       const real *v, int64_t T, int64_t S, int64_t H, int64_t G, int64_t D,
-                                       weir_stream stream) {
-    check_attention(T, S, H, G, D);
-    struct attention a = {.o = o, .lse = lse, .q = q, .k = k, .v = v, .T = T, .S = S, .H = H, .G = G, .D = D};
-    double flops = 2.0 * (double)(T * H) * (double)((S + 1) * D); /* the causal half */
-    return SUBMIT(ops, stream, "attention_forward", run_attention_forward, &a, flops, WRITES(o, T * H * D),
-                  WRITES(lse, T * H), READS(q, T * H * D), READS(k, T * G * D), READS(v, T * G * D));
-}
-
-enum weir_status cpu_attention_backward(const struct ops *ops, real *dq, real *dk, real *dv, const real *dout,
-                                        const real *o, const real *lse, const real *q, const real *k, const real *v,
-                                        int64_t T, int64_t S, int64_t H, int64_t G, int64_t D, weir_stream stream) {
-    check_attention(T, S, H, G, D);
-    struct attention a = {NULL, NULL, dq, dk, dv, dout, o, lse, q, k, v, T, S, H, G, D};
-    double flops = 5.0 * (double)(T * H) * (double)((S + 1) * D);
-    return SUBMIT(ops, stream, "attention_backward", run_attention_backward, &a, flops, WRITES(dq, T * H * D),
-                  WRITES(dk, T * G * D), WRITES(dv, T * G * D), READS(dout, T * H * D), READS(o, T * H * D),
-                  READS(lse, T * H), READS(q, T * H * D), READS(k, T * G * D), READS(v, T * G * D));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of the CPU operations: bf16, an exponential that a compiler can vectorise, sums in a fixed order.
+/* Arithmetic of the CPU leaf: bf16, an exponential that a compiler can vectorise, sums in a fixed order.
  *
  * lane: one of LANES partial sums; element i always goes to lane i mod LANES and the lanes are added in order, so that
  * the result depends on the data alone, and the loop still fills vector registers without -ffast-math. */
@@ -90,14 +90,14 @@ static inline real largest(const real *x, int64_t n) {
     return most;
 }
 
-/* y = e^(x - shift); gives the sum. y may be x. */
-static inline real exp_shifted(real *y, const real *x, real shift, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] = exp_real(x[i] - shift);
+/* x = e^(x - shift); gives the sum. */
+static inline real exp_shifted(real *x, real shift, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = exp_real(x[i] - shift);
     real lane[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += y[i + j];
-    for (int j = 0; i + j < n; j++) lane[j] += y[i + j];
+        for (int j = 0; j < LANES; j++) lane[j] += x[i + j];
+    for (int j = 0; i + j < n; j++) lane[j] += x[i + j];
     return fold_lanes(lane);
 }
 

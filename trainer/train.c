@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "trainer/data.h"
 #include "trainer/optim.h"
 
 struct run {
@@ -57,27 +56,11 @@ static enum weir_status check_fits(struct run *r) {
     return WEIR_INVALID;
 }
 
-static enum weir_status open_pool(struct run *r) {
-    static const struct {
-        const char *name;
-        enum weir_policy policy;
-    } policies[] = {
-        {"latency", WEIR_POLICY_LATENCY}, {"footprint", WEIR_POLICY_FOOTPRINT}, {"per-stream", WEIR_POLICY_PER_STREAM}};
-    char trace[sizeof r->config->trace + 16];
-    snprintf(trace, sizeof trace, "%s.rank%d", r->config->trace, r->comm->rank);
-    struct weir_pool_options options = {.size = sizeof options, .limit_bytes = r->config->limit};
-    if (*r->config->trace) options.trace_path = trace;
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-        if (strcmp(policies[i].name, r->config->policy) == 0) options.policy = policies[i].policy;
-    return weir_pool_create(r->device, &options, &r->pool);
-}
-
 static enum weir_status open_ops(struct run *r) {
     struct weir_device_info info = {.size = sizeof info};
     const enum wire wire = strcmp(r->config->wire, "bf16") == 0 ? WIRE_BF16 : WIRE_REAL;
     TRY(weir_device_get_info(r->device, &info));
-    TRY(info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
-    return r->ops.table->lacks ? refuse(r, r->ops.table->lacks) : WEIR_OK;
+    return info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops);
 }
 
 static enum weir_status open_offload(struct run *r) {
@@ -113,10 +96,6 @@ static enum weir_status open_host(struct run *r) {
 }
 
 static enum weir_status run_open(struct run *r) {
-    TRY(open_pool(r));
-    const struct shape shape = shape_of(r->config, r->comm->ep);
-    r->report = report_open(r->config, r->comm, r->device, r->pool, r->data->bytes, params_count(&shape));
-    if (!r->report) return WEIR_OUT_OF_HOST_MEMORY;
     TRY(check_fits(r));
     TRY(open_routes(r));
     TRY(open_host(r));
@@ -128,23 +107,16 @@ static enum weir_status run_open(struct run *r) {
     return optim_open(&r->optim, &r->model, r->config);
 }
 
-/* Before anything it tells of is destroyed. */
-static void tell_end(struct run *r, int answer) {
-    static const char *const outcomes[] = {"completed", "failed", "failed", "out_of_memory"};
-    struct weir_offload_stats stats = {.size = sizeof stats};
-    if (!r->report) return;
-    if (r->offload && weir_offload_get_stats(r->offload, &stats) == WEIR_OK) report_offload(r->report, &stats);
-    report_close(r->report, outcomes[answer], answer == TRAIN_DONE ? 0 : r->step, r->sentence[0] ? r->sentence : NULL);
-}
-
+/* What is left on the device stays with the pool, which takes it back. */
 static void run_close(struct run *r) {
+    struct weir_offload_stats stats = {.size = sizeof stats};
     weir_device_synchronize(r->device);
     optim_close(&r->optim);
     model_close(&r->model);
+    if (r->offload && weir_offload_get_stats(r->offload, &stats) == WEIR_OK) report_offload(r->report, &stats);
     weir_offload_destroy(r->offload);
     weir_host_pool_destroy(r->host);
     if (r->streams.device) streams_close(&r->streams);
-    weir_pool_destroy(r->pool);
     routes_close(&r->routes);
     free(r->ids);
     free(r->targets);
@@ -287,36 +259,45 @@ static enum weir_status take_step(struct run *r) {
 
 /* ---- a run ----------------------------------------------------------------------------------------------------- */
 
-static int exit_of(enum weir_status status) {
-    return status == WEIR_OUT_OF_MEMORY ? TRAIN_OUT_OF_MEMORY : status == WEIR_INVALID ? TRAIN_BAD_INPUT : TRAIN_FAILED;
-}
+enum { DONE = 0, FAILED = 1, BAD_INPUT = 2, OUT_OF_MEMORY = 3 };
 
-/* Says why, unless another rank has said so first. Gives: the exit status; r->sentence says what it is for. */
+/* Says why, unless another rank has said so first. Gives: the exit status. */
 static int give_up(struct run *r, enum weir_status status) {
     const struct comm_table *comm = r->comm->table;
-    char sentence[sizeof r->sentence];
-    int known = comm->failure(r->comm, r->sentence[0] ? sentence : r->sentence, sizeof sentence);
+    const int known = comm->failure(r->comm, r->sentence, r->sentence[0] ? 0 : sizeof r->sentence);
     if (known) return known;
     if (!r->sentence[0] && r->routes.message[0]) refuse(r, r->routes.message);
+    const int answer = status == WEIR_OUT_OF_MEMORY               ? OUT_OF_MEMORY
+                       : r->sentence[0] && status == WEIR_INVALID ? BAD_INPUT
+                                                                  : FAILED;
     if (!r->sentence[0]) {
-        const char *why = weir_last_error()->message;
-        snprintf(r->sentence, sizeof r->sentence, "rank %d, step %" PRId64 ": %s", r->comm->rank, r->step,
-                 *why ? why : weir_status_text(status));
+        const char *why = weir_last_error()->status == status ? weir_last_error()->message : weir_status_text(status);
+        snprintf(r->sentence, sizeof r->sentence, "rank %d, step %" PRId64 ": %s", r->comm->rank, r->step, why);
     }
-    comm->fail(r->comm, exit_of(status), r->sentence);
-    return exit_of(status);
+    comm->fail(r->comm, answer, r->sentence);
+    return answer;
 }
 
-int train_run(const struct config *config, struct comm *comm, struct weir_device *device, const struct data *data) {
-    struct run r = {
-        .config = config, .comm = comm, .device = device, .data = data, .routes = {.save = -1, .replay = -1}};
+int64_t train_parameters(const struct config *config) {
+    const struct shape shape = shape_of(config, 1);
+    return params_count(&shape);
+}
+
+int train_run(const struct config *config, struct comm *comm, struct weir_device *device, struct weir_pool *pool,
+              const struct data *data, struct report *report) {
+    struct run r = {.config = config,
+                    .comm = comm,
+                    .device = device,
+                    .pool = pool,
+                    .data = data,
+                    .report = report,
+                    .routes = {.save = -1, .replay = -1}};
     enum weir_status status = run_open(&r);
     while (status == WEIR_OK && r.step < config->steps) {
         r.step++;
         status = take_step(&r);
     }
-    int answer = status == WEIR_OK ? TRAIN_DONE : give_up(&r, status);
-    tell_end(&r, answer);
+    const int answer = status == WEIR_OK ? DONE : give_up(&r, status);
     run_close(&r);
     return answer;
 }
