@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training run: opens the pool, the offload engine and the model on a device, takes the steps, reports them, and gives
- * everything back. The caller owns the device, the ranks and the text. */
+/* The schedule: the training steps of one rank, from the first gather to the last validation loss. */
 #ifndef WEIR_TRAINER_TRAIN_H
 #define WEIR_TRAINER_TRAIN_H
 
+#include <stdint.h>
+
 #include "trainer/comm.h"
 #include "trainer/config.h"
+#include "trainer/data.h"
+#include "trainer/report.h"
 #include "weir/device.h"
+#include "weir/pool.h"
 
-struct data; /* trainer/data.h */
+/* Numbers that the model of this configuration learns, over all ranks. */
+int64_t train_parameters(const struct config *config);
 
-enum train_exit { TRAIN_DONE = 0, TRAIN_FAILED = 1, TRAIN_BAD_INPUT = 2, TRAIN_OUT_OF_MEMORY = 3 };
-
-/* Trains as `config` says. Every rank calls it, with the same configuration and text.
+/* Runs all steps; every rank calls it with the same configuration. Tells `report` each step and, with offload, the
+ * engine's figures (report_offload) before it closes the engine; does not close the report.
  *
- * Needs:   comm attached to `device`; a checked configuration; the text open.
- * Gives:   the exit status of the program, the same on every rank (enum train_exit). All but TRAIN_DONE are preceded by
- *          comm->fail with one sentence, which the caller prints; the report is closed in every case.
- * Threads: the one that opened comm. */
-int train_run(const struct config *config, struct comm *comm, struct weir_device *device, const struct data *data);
+ * Needs:   the device attached to `comm`; a pool that lives longer than the call.
+ * Gives:   the exit status: 0 done; 1 failure, 2 bad input (the device is too small for the sharded state, a routes file
+ *          that does not fit), 3 out of memory. When not 0, comm->table->failure has the sentence on every rank. */
+int train_run(const struct config *config, struct comm *comm, struct weir_device *device, struct weir_pool *pool,
+              const struct data *data, struct report *report);
 
 #endif
