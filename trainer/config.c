@@ -67,8 +67,9 @@ static int set_text(char *to, const struct option *option, const char *name, con
 }
 
 static bool is_choice(const char *choices, const char *value) {
-    size_t length = strlen(value);
-    for (const char *at = choices; length && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+    size_t length = strcspn(value, "|");
+    if (!length || value[length]) return false;
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
         if (strncmp(at, value, length) == 0 && (at[length] == '|' || !at[length])) return true;
     return false;
 }

@@ -162,5 +162,7 @@ int text_fail(int status, char *message, size_t room, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(message, room, format, arguments);
     va_end(arguments);
+    for (char *at = message; room && *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7F) *at = '?'; /* quoted input must not break the line */
     return status;
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launcher passes on what the ranks say and how they end, and leaves nothing behind. */
+#include <signal.h>
+#include <string.h>
+
+#include "spawn.h"
+
+static struct spawned s;
+
+static void what_ranks_say_passes_and_mpiruns_own_talk_does_not(void **state) {
+    (void)state;
+    SPAWN(&s, RANKS_PROGRAM, "talk");
+    ASSERT_STATUS(&s, 0);
+    ASSERT_SAYS(&s, out, "rank 3 on standard output\n");
+    ASSERT_SAYS(&s, err, "rank 3 on standard error\n");
+    ASSERT_SAYS(&s, err, "no line's end");
+    assert_null(strstr(s.err_text, "bar 3 4"));
+    assert_null(strstr(s.err_text, "-----"));
+}
+
+static void a_rank_that_is_killed_is_named_and_the_others_end(void **state) {
+    (void)state;
+    SPAWN(&s, RANKS_PROGRAM, "killed");
+    ASSERT_STATUS(&s, 1);
+    ASSERT_SAYS(&s, err, "weir-train: rank 2 was killed by signal 9 (Killed); all other ranks have ended\n");
+    assert_null(strstr(s.err_text, "-----"));
+    assert_true(s.seconds < 30);
+    assert_int_equal(spawn_count(RANKS_PROGRAM), 0);
+}
+
+static void ends_by(int signal, int status) {
+    spawn_start(&s, (char *const[]){RANKS_PROGRAM, "wait", NULL});
+    spawn_read_until(&s, "all ranks wait");
+    assert_true(spawn_count(RANKS_PROGRAM) >= 5);
+    kill(s.pid, signal);
+    spawn_finish(&s);
+    ASSERT_STATUS(&s, status);
+    assert_null(strstr(s.err_text, "-----"));
+    assert_int_equal(spawn_count(RANKS_PROGRAM), 0);
+}
+
+static void an_interrupt_ends_all_ranks(void **state) {
+    (void)state;
+    ends_by(SIGINT, 130);
+    ASSERT_SAYS(&s, err, "ended by signal 2 (Interrupt); all ranks have ended");
+}
+
+static void a_request_to_end_ends_all_ranks(void **state) {
+    (void)state;
+    ends_by(SIGTERM, 143);
+}
+
+static void a_failing_ranks_status_is_the_status_of_the_run(void **state) {
+    (void)state;
+    SPAWN(&s, RANKS_PROGRAM, "failure");
+    ASSERT_STATUS(&s, 3);
+    assert_null(strstr(s.err_text, "-----"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ranks_say_passes_and_mpiruns_own_talk_does_not),
+        cmocka_unit_test(a_rank_that_is_killed_is_named_and_the_others_end),
+        cmocka_unit_test(an_interrupt_ends_all_ranks),
+        cmocka_unit_test(a_request_to_end_ends_all_ranks),
+        cmocka_unit_test(a_failing_ranks_status_is_the_status_of_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timeline keeps the fullest moments of a run of any length in bounded room. */
+#include "trainer/timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct timeline timeline;
+
+static size_t fullness(const struct sample *s) { return s->live[0] + s->idle[0] + s->live[1] + s->idle[1]; }
+
+static void the_fullest_sample_of_each_bucket_is_kept(void **state) {
+    (void)state;
+    static struct sample all[50000];
+    unsigned seed = 3;
+    int64_t ns = 0;
+    assert_true(timeline_open(&timeline));
+    for (int i = 0; i < 50000; i++) {
+        ns += rand_r(&seed) % 400000;
+        all[i] = (struct sample){.ns = ns, .step = i};
+        for (int s = 0; s < 2; s++)
+            all[i].live[s] = (size_t)rand_r(&seed) % 1000, all[i].idle[s] = (size_t)rand_r(&seed) % 1000;
+        timeline_add(&timeline, &all[i]);
+    }
+    size_t fullest[TIMELINE_SAMPLES] = {0};
+    for (int i = 0; i < 50000; i++) {
+        int64_t bucket = all[i].ns / timeline.bucket_ns;
+        assert_in_range(bucket, 0, TIMELINE_SAMPLES - 1);
+        if (fullness(&all[i]) > fullest[bucket]) fullest[bucket] = fullness(&all[i]);
+    }
+    assert_true(ns / timeline.bucket_ns >= TIMELINE_SAMPLES / 2); /* no coarser than it must be */
+    for (int i = 0; i < TIMELINE_SAMPLES; i++) {
+        const struct sample *kept = &timeline.buckets[i];
+        assert_int_equal(kept->ns < 0 ? 0 : fullness(kept), fullest[i]);
+        if (kept->ns >= 0) assert_int_equal(kept->ns / timeline.bucket_ns, i);
+    }
+    timeline_close(&timeline);
+}
+
+static void a_long_silence_is_bridged(void **state) {
+    (void)state;
+    assert_true(timeline_open(&timeline));
+    timeline_add(&timeline, &(struct sample){.ns = 5, .step = 1, .live = {7}});
+    timeline_add(&timeline, &(struct sample){.ns = (int64_t)1 << 60, .step = 2, .live = {9}});
+    assert_int_equal(timeline.buckets[0].live[0], 7);
+    int64_t last = ((int64_t)1 << 60) / timeline.bucket_ns;
+    assert_int_equal(timeline.buckets[last].live[0], 9);
+    timeline_close(&timeline);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fullest_sample_of_each_bucket_is_kept),
+        cmocka_unit_test(a_long_silence_is_bridged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
