@@ -62,9 +62,11 @@ static bool compare(struct session *session) {
 static bool sample_offload(struct session *session, struct choose *choose) {
     int64_t base = session->measured.batch;
     int64_t steps = session->measured.steps_asked < SAMPLE_STEPS ? session->measured.steps_asked : SAMPLE_STEPS;
+    char what[64];
+    snprintf(what, sizeof what, "memory with offload at batch %lld", (long long)base);
     struct train_job job = {.name = "offload, measuring",
                             .file = "offload-small",
-                            .what = "how memory grows with offload",
+                            .what = what,
                             .policy = "latency",
                             .offload = true,
                             .capacity_bytes = AMPLE_BYTES,
@@ -73,6 +75,7 @@ static bool sample_offload(struct session *session, struct choose *choose) {
     if (!session_train(session, &job, &session->small)) return false;
     job.file = "offload-large";
     job.batch = 2 * base;
+    snprintf(what, sizeof what, "memory with offload at batch %lld", (long long)job.batch);
     if (!session_train(session, &job, &session->large)) return false;
     const struct run *measured = &session->measured;
     double growth = 1.0;

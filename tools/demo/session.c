@@ -261,8 +261,10 @@ static void train_answer(const struct run *run, char *text, size_t room) {
     struct figures figures = run_figures(run);
     if (run->outcome == RUN_COMPLETED)
         snprintf(text, room, "completed, peak %.2f MiB live", mebibytes(figures.peak_live_bytes));
+    else if (run->failed_step == DEMO_UNKNOWN)
+        snprintf(text, room, "out of memory, %.1f %% live", 100.0 * figures.utilisation);
     else
-        snprintf(text, room, "out of memory%s at %.1f %% live", run->failed_step == 1 ? " in step 1" : "",
+        snprintf(text, room, "out of memory in step %lld, %.1f %% live", (long long)run->failed_step,
                  100.0 * figures.utilisation);
 }
 
