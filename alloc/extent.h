@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Extents: runs of addresses that tile a range, and the tags of those that are unused.
+ *
+ * extent  a run of addresses: used (a live block), idle (mapped, free), bare (no pages), moving (claimed by one call
+ *         for a change that needs the driver), or pending (per-stream policy: freed, its noted uses not seen complete)
+ * tag     (slot, tick): the extent is really unused once the stream of that slot has passed that tick
+ * piece   an extent as a part of a longer run
+ *
+ * Invariants.
+ *   extents tile their range:    e.next.address == e.address + e.bytes
+ *   all bytes of an idle extent are accounted to a stream:   sum(tag.bytes) == e.bytes
+ *   one tag a slot:              tags of one extent name distinct slots
+ *   addresses and sizes are multiples of 512; bare extents begin and end on page borders
+ *
+ * Nothing here calls a driver or takes a lock; the pool's lock orders all of it. */
+#ifndef WEIR_ALLOC_EXTENT_H
+#define WEIR_ALLOC_EXTENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR__ALIGNMENT   ((size_t)512) /* of every block, in bytes; the one constant that does not count granules */
+#define WEIR__INLINE_TAGS 3
+
+enum weir__extent_state { WEIR__USED, WEIR__IDLE, WEIR__BARE, WEIR__MOVING, WEIR__PENDING };
+
+struct weir__tag {
+    uint32_t slot;
+    uint64_t tick;
+    size_t bytes; /* how much of the extent this stream used last; 0 in used extents, where a tag is a noted stream */
+};
+
+struct weir__extent {
+    uintptr_t address;
+    size_t bytes;
+    struct weir__extent *previous, *next; /* in address order */
+    enum weir__extent_state state;
+    enum weir__extent_state was; /* while moving: what it is again if the call fails */
+    uint32_t home;               /* used: slot it was allocated on; idle: slot in whose index it is */
+    bool small;                  /* per-stream policy: it lies in a segment for small blocks */
+    size_t requested_bytes;      /* used: as asked */
+    uint64_t number;             /* used: its number in the trace; idle: when it was freed, the older the smaller */
+    struct weir__tag *tags;      /* own_tags, or allocated */
+    uint32_t tag_count, tag_room;
+    struct weir__tag own_tags[WEIR__INLINE_TAGS];
+    struct weir__extent *left, *right; /* in an index; right alone in the list of spare structs */
+    uint32_t priority;
+};
+
+/* Structs for extents, from chunks that are given back at the end. */
+struct weir__extent_store {
+    struct weir__extent *spare;
+    size_t spare_count;
+    struct weir__extent_chunk *chunks;
+};
+
+/* Makes sure that `count` more extents can be had. False when host memory is exhausted; nothing has changed. */
+bool weir__extent_reserve(struct weir__extent_store *store, size_t count);
+/* Needs: a reserve of at least one. Gives: an extent without tags and neighbours. */
+struct weir__extent *weir__extent_new(struct weir__extent_store *store, uintptr_t address, size_t bytes,
+                                      enum weir__extent_state state);
+void weir__extent_delete(struct weir__extent_store *store, struct weir__extent *extent);
+void weir__extent_store_clear(struct weir__extent_store *store);
+
+static inline uintptr_t weir__extent_end(const struct weir__extent *extent) { return extent->address + extent->bytes; }
+
+/* Cuts an extent in two after `bytes` bytes: it keeps the front, the back is new and follows it. Tags are in both;
+ * accounted bytes are dealt out in the order of the tags.
+ * Needs: a reserve of one, 0 < bytes < extent->bytes. Gives: the back; NULL without host memory, nothing has changed. */
+struct weir__extent *weir__extent_split(struct weir__extent_store *store, struct weir__extent *extent, size_t bytes);
+
+/* Appends `next`, the neighbour after `extent`, and deletes it; tags are united, the later tick a slot.
+ * False without host memory for the tags; nothing has changed. */
+bool weir__extent_merge(struct weir__extent_store *store, struct weir__extent *extent, struct weir__extent *next);
+
+/* Room for `count` tags in all. False without host memory. */
+bool weir__extent_tag_reserve(struct weir__extent *extent, uint32_t count);
+/* Adds a tag, or raises the one of that slot and adds to its bytes. Needs: room. */
+void weir__extent_tag_add(struct weir__extent *extent, struct weir__tag tag);
+void weir__extent_tags_clear(struct weir__extent *extent);
+size_t weir__extent_tagged_bytes(const struct weir__extent *extent);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/order.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The legacy stream has two names; the key of a table must not be 0. */
+static uintptr_t key_of(weir_stream stream) { return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; }
+
+uint64_t weir__now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool weir__mutated(const char *site) {
+#ifndef NDEBUG
+    const char *wanted = getenv("WEIR_MUTATE");
+    return wanted != NULL && strcmp(wanted, site) == 0;
+#else
+    (void)site;
+    return false;
+#endif
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------ */
+
+static bool grow_slots(struct weir__order *order) {
+    uint32_t room = order->room == 0 ? 16 : order->room * 2;
+    struct weir__slot **slots = realloc(order->slots, room * sizeof *slots);
+    if (slots == NULL) return false;
+    order->slots = slots;
+    for (uint32_t i = 0; i < order->count; i++) {
+        uint64_t *after = realloc(slots[i]->after, room * sizeof *after);
+        if (after == NULL) return false; /* some are longer than they need to be; that harms nothing */
+        memset(after + order->room, 0, (room - order->room) * sizeof *after);
+        slots[i]->after = after;
+    }
+    order->room = room;
+    return true;
+}
+
+/* An unused slot: one that was forgotten, else a new one. */
+static uint32_t unused_slot(struct weir__order *order) {
+    for (uint32_t i = 1; i < order->count; i++)
+        if (!order->slots[i]->open) return i;
+    if (order->count == order->room && !grow_slots(order)) return WEIR__SLOT_NONE;
+    struct weir__slot *slot = calloc(1, sizeof *slot);
+    if (slot == NULL) return WEIR__SLOT_NONE;
+    slot->after = calloc(order->room, sizeof *slot->after);
+    if (slot->after == NULL) {
+        free(slot);
+        return WEIR__SLOT_NONE;
+    }
+    slot->tick = 1;
+    slot->number = order->count;
+    order->slots[order->count] = slot;
+    return order->count++;
+}
+
+uint32_t weir__order_find(const struct weir__order *order, weir_stream stream) {
+    const struct weir__slot *slot = weir__table_get(&order->by_stream, key_of(stream));
+    return slot == NULL ? WEIR__SLOT_NONE : slot->number;
+}
+
+uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
+    if (!weir__table_reserve(&order->by_stream)) return WEIR__SLOT_NONE;
+    uint32_t i = unused_slot(order);
+    if (i == WEIR__SLOT_NONE) return i;
+    struct weir__slot *slot = order->slots[i];
+    assert(slot->oldest == NULL && slot->idle[0].root == NULL && slot->idle[1].root == NULL);
+    slot->stream = stream;
+    slot->open = slot->alive = true;
+    slot->name[0] = 0;
+    slot->wants_mark = false;
+    memset(slot->after, 0, order->room * sizeof *slot->after);
+    slot->live_bytes = slot->idle_bytes = slot->peak_live_bytes = slot->peak_idle_bytes = 0;
+    slot->device_waits = 0;
+    weir__table_put(&order->by_stream, key_of(stream), slot);
+    return i;
+}
+
+bool weir__order_is_over(const struct weir__order *order, uint32_t slot_number) {
+    const struct weir__slot *slot = order->slots[slot_number];
+    return slot->open && !slot->alive && slot_number != WEIR__SLOT_GONE && slot->oldest == NULL &&
+           slot->complete >= slot->final_tick;
+}
+
+void weir__order_forget(struct weir__order *order, uint32_t slot_number) {
+    struct weir__slot *slot = order->slots[slot_number];
+    assert(weir__order_is_over(order, slot_number) && slot->idle_bytes == 0 && slot->live_bytes == 0);
+    slot->open = false;
+    order->not_alive--;
+}
+
+/* ---- events and marks ------------------------------------------------------------------------------------------- */
+
+static void keep_event(struct weir__order *order, CUevent event) {
+    assert(event != NULL);
+    if (order->event_count == order->event_room) {
+        size_t room = order->event_room == 0 ? 64 : order->event_room * 2;
+        CUevent *events = realloc(order->events, room * sizeof *events);
+        if (events == NULL) {
+            order->device->driver->event_destroy(event);
+            return;
+        }
+        order->events = events;
+        order->event_room = room;
+    }
+    order->events[order->event_count++] = event;
+}
+
+static void retire_mark(struct weir__order *order, struct weir__mark *mark) {
+    if (mark->users > 0) {
+        mark->passed = true;
+        return;
+    }
+    if (mark->event != NULL) keep_event(order, mark->event);
+    free(mark);
+}
+
+static void unuse_mark(struct weir__order *order, struct weir__mark *mark) {
+    assert(mark->users > 0);
+    mark->users--;
+    if (mark->passed) retire_mark(order, mark);
+}
+
+static void unlink_mark(struct weir__slot *slot, struct weir__mark *mark) {
+    struct weir__mark **link = &slot->oldest, *before = NULL;
+    while (*link != mark) {
+        before = *link;
+        link = &(*link)->next;
+    }
+    *link = mark->next;
+    if (slot->newest == mark) slot->newest = before;
+}
+
+static void append_mark(struct weir__slot *slot, struct weir__mark *mark) {
+    if (slot->newest != NULL)
+        slot->newest->next = mark;
+    else
+        slot->oldest = mark;
+    slot->newest = mark;
+}
+
+/* The first recorded mark at or after a tick. */
+static struct weir__mark *find_mark(const struct weir__slot *slot, uint64_t tick) {
+    struct weir__mark *mark = slot->oldest;
+    while (mark != NULL && (mark->tick < tick || !mark->recorded)) mark = mark->next;
+    return mark;
+}
+
+static enum weir_status record(struct weir_device *device, struct weir__mark *mark, weir_stream stream) {
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    if (mark->event == NULL)
+        status = weir__device_check(device, device->driver->event_create(&mark->event, CU_EVENT_DISABLE_TIMING),
+                                    "cuEventCreate");
+    if (status == WEIR_OK)
+        status = weir__device_check(device, device->driver->event_record(mark->event, stream), "cuEventRecord");
+    weir__device_leave(device);
+    return status;
+}
+
+/* Records a mark and gives it with one user, or NULL and why. */
+static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot *slot, enum weir_status *status) {
+    struct weir__mark *mark = calloc(1, sizeof *mark);
+    if (mark == NULL) {
+        *status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a mark of %zu bytes", sizeof *mark);
+        return NULL;
+    }
+    mark->tick = slot->tick++;
+    mark->users = 1;
+    if (order->event_count > 0) mark->event = order->events[--order->event_count];
+    slot->frees_since_mark = 0;
+    slot->bytes_since_mark = 0;
+    append_mark(slot, mark);
+    order->order_calls++;
+    pthread_mutex_unlock(order->lock);
+    *status = record(order->device, mark, slot->stream);
+    pthread_mutex_lock(order->lock);
+    if (*status == WEIR_OK) {
+        mark->recorded = true;
+        return mark;
+    }
+    unlink_mark(slot, mark);
+    mark->users = 0;
+    retire_mark(order, mark);
+    return NULL;
+}
+
+enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot) {
+    enum weir_status status = WEIR_OK;
+    struct weir__mark *mark = make_mark(order, order->slots[slot], &status);
+    if (mark != NULL) unuse_mark(order, mark);
+    return status;
+}
+
+bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_number) {
+    const struct weir__slot *slot = order->slots[slot_number];
+    return slot->alive && (slot->frees_since_mark >= WEIR__MARK_FREES ||
+                           slot->bytes_since_mark >= WEIR__MARK_GRANULES * order->granule);
+}
+
+static bool lacks_mark(const struct weir__order *order, struct weir__tag tag) {
+    const struct weir__slot *slot = order->slots[tag.slot];
+    return slot->alive && !weir__order_is_complete(order, tag) && tag.tick == slot->tick;
+}
+
+enum weir_status weir__order_mark_extent(struct weir__order *order, const struct weir__extent *extent) {
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < extent->tag_count && status == WEIR_OK; i++)
+        if (lacks_mark(order, extent->tags[i])) status = weir__order_mark(order, extent->tags[i].slot);
+    return status;
+}
+
+/* ---- what is known ---------------------------------------------------------------------------------------------- */
+
+struct weir__tag weir__order_tag(struct weir__order *order, uint32_t slot_number, size_t bytes) {
+    struct weir__slot *slot = order->slots[slot_number];
+    slot->frees_since_mark++;
+    slot->bytes_since_mark += bytes;
+    return (struct weir__tag){.slot = slot_number, .tick = slot->alive ? slot->tick : slot->final_tick, .bytes = bytes};
+}
+
+bool weir__order_is_complete(const struct weir__order *order, struct weir__tag tag) {
+    return tag.slot == WEIR__SLOT_GONE || tag.tick <= order->slots[tag.slot]->complete;
+}
+
+bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, struct weir__tag tag) {
+    return tag.slot == slot || weir__order_is_complete(order, tag) || tag.tick <= order->slots[slot]->after[tag.slot];
+}
+
+bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_complete(order, extent->tags[i])) return false;
+    return true;
+}
+
+bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot, const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_ordered(order, slot, extent->tags[i])) return false;
+    return true;
+}
+
+static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
+    bool advanced = false;
+    while (slot->oldest != NULL && slot->oldest->recorded &&
+           order->device->driver->event_query(slot->oldest->event) == CUDA_SUCCESS) {
+        struct weir__mark *mark = slot->oldest;
+        unlink_mark(slot, mark);
+        if (mark->tick > slot->complete) slot->complete = mark->tick;
+        retire_mark(order, mark);
+        advanced = true;
+    }
+    return advanced;
+}
+
+bool weir__order_poll(struct weir__order *order) {
+    if (weir__device_enter(order->device) != WEIR_OK) return false;
+    bool advanced = false;
+    for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i]);
+    weir__device_leave(order->device);
+    return advanced;
+}
+
+/* ---- waits ------------------------------------------------------------------------------------------------------ */
+
+/* Waits for the whole device: the last resort for slots that are lost. */
+static enum weir_status synchronize(struct weir__order *order) {
+    uint64_t ticks[order->count];
+    uint32_t count = order->count;
+    for (uint32_t i = 0; i < count; i++) ticks[i] = order->slots[i]->tick++;
+    pthread_mutex_unlock(order->lock);
+    enum weir_status status = weir__device_enter(order->device);
+    if (status == WEIR_OK) {
+        status = weir__device_check(order->device, order->device->driver->context_synchronize(), "cuCtxSynchronize");
+        weir__device_leave(order->device);
+    }
+    pthread_mutex_lock(order->lock);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        if (ticks[i] > order->slots[i]->complete) order->slots[i]->complete = ticks[i];
+    return status;
+}
+
+/* A mark at or after a tag, with one user more; NULL: *status says why, or the tag became complete on the way. */
+static struct weir__mark *mark_for(struct weir__order *order, struct weir__tag tag, enum weir_status *status) {
+    struct weir__slot *slot = order->slots[tag.slot];
+    struct weir__mark *mark = find_mark(slot, tag.tick);
+    if (mark != NULL) {
+        mark->users++;
+        return mark;
+    }
+    if (slot->alive) return make_mark(order, slot, status);
+    *status = synchronize(order);
+    return NULL;
+}
+
+enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slot_number, struct weir__tag tag,
+                                         bool *waited) {
+    struct weir__slot *slot = order->slots[slot_number];
+    enum weir_status status = WEIR_OK;
+    if (weir__order_is_ordered(order, slot_number, tag)) return WEIR_OK;
+    struct weir__mark *mark = mark_for(order, tag, &status);
+    if (mark == NULL) return status;
+    order->order_calls++;
+    pthread_mutex_unlock(order->lock);
+    status = weir__device_enter(order->device);
+    if (status == WEIR_OK) {
+        CUresult code = CUDA_SUCCESS;
+        if (!weir__mutated(WEIR__SITE_DEVICE_WAIT))
+            code = order->device->driver->stream_wait(slot->stream, mark->event, 0);
+        status = weir__device_check(order->device, code, "cuStreamWaitEvent");
+        weir__device_leave(order->device);
+    }
+    pthread_mutex_lock(order->lock);
+    if (status == WEIR_OK) {
+        if (mark->tick > slot->after[tag.slot]) slot->after[tag.slot] = mark->tick;
+        *waited = true;
+    }
+    unuse_mark(order, mark);
+    return status;
+}
+
+/* Asks until the event has passed or the deadline has; the driver offers no bounded wait. Sleeps 10 us to 0.5 ms. */
+static enum weir_status wait_for_event(struct weir_device *device, CUevent event, uint64_t deadline_ns) {
+    if (weir__mutated(WEIR__SITE_HOST_WAIT)) return WEIR_OK;
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    CUresult code = device->driver->event_query(event);
+    for (long pause_ns = 10000; code == CUDA_ERROR_NOT_READY && weir__now_ns() < deadline_ns;) {
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        if (pause_ns < 500000) pause_ns += pause_ns / 4;
+        code = device->driver->event_query(event);
+    }
+    status = code == CUDA_ERROR_NOT_READY ? WEIR_NOT_READY : weir__device_check(device, code, "cuEventQuery");
+    weir__device_leave(device);
+    return status;
+}
+
+enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns) {
+    enum weir_status status = WEIR_OK;
+    if (weir__order_is_complete(order, tag)) return WEIR_OK;
+    struct weir__mark *mark = mark_for(order, tag, &status);
+    if (mark == NULL) return status;
+    struct weir__slot *slot = order->slots[tag.slot];
+    pthread_mutex_unlock(order->lock);
+    status = wait_for_event(order->device, mark->event, deadline_ns);
+    pthread_mutex_lock(order->lock);
+    if (status == WEIR_OK && mark->tick > slot->complete) slot->complete = mark->tick;
+    unuse_mark(order, mark);
+    return status;
+}
+
+void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream) {
+    uint32_t number = weir__order_find(order, stream);
+    if (number == WEIR__SLOT_NONE) return;
+    struct weir__slot *slot = order->slots[number];
+    enum weir_status status = WEIR_OK;
+    struct weir__mark *mark = make_mark(order, slot, &status);
+    slot->final_tick = mark != NULL ? mark->tick : slot->tick;
+    if (mark != NULL) unuse_mark(order, mark);
+    slot->alive = false;
+    order->not_alive++;
+    weir__table_take(&order->by_stream, key_of(stream));
+}
+
+/* ---- open and close --------------------------------------------------------------------------------------------- */
+
+enum weir_status weir__order_open(struct weir__order *order, struct weir_device *device, pthread_mutex_t *lock,
+                                  size_t granule) {
+    *order = (struct weir__order){.device = device, .lock = lock, .granule = granule};
+    uint32_t gone = grow_slots(order) ? unused_slot(order) : WEIR__SLOT_NONE;
+    if (gone == WEIR__SLOT_NONE)
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+    assert(gone == WEIR__SLOT_GONE);
+    order->slots[gone]->open = true;
+    snprintf(order->slots[gone]->name, sizeof order->slots[gone]->name, "destroyed streams");
+    return WEIR_OK;
+}
+
+static void close_slot(struct weir__order *order, struct weir__slot *slot) {
+    while (slot->oldest != NULL) {
+        struct weir__mark *mark = slot->oldest;
+        unlink_mark(slot, mark);
+        retire_mark(order, mark);
+    }
+    free(slot->after);
+    free(slot);
+}
+
+void weir__order_close(struct weir__order *order) {
+    for (uint32_t i = 0; i < order->count; i++) close_slot(order, order->slots[i]);
+    if (order->event_count > 0 && weir__device_enter(order->device) == WEIR_OK) {
+        for (size_t i = 0; i < order->event_count; i++) order->device->driver->event_destroy(order->events[i]);
+        weir__device_leave(order->device);
+    }
+    free(order->events);
+    free(order->slots);
+    weir__table_clear(&order->by_stream);
+    *order = (struct weir__order){0};
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pool a stream, as caching allocators do today; to compare with. It follows PyTorch's native allocator in its
+ * default configuration, with the constants in granules (2 MiB there):
+ *
+ *   small   at most 1/2 granule: cut from segments of 1 granule
+ *   large   above; below 5 granules cut from segments of 10, else a segment of the request rounded up to granules
+ *   split   a small block when 512 bytes remain, a large one when more than 1/2 granule remains; the front serves
+ *   search  best fit among the free blocks of the asking stream and size class; a block stays with its stream for life
+ *   free    a block with noted uses is pending until an event recorded on each noting stream has been seen to pass;
+ *           events are looked at in each alloc
+ *   full    wait for all events, free every whole free segment of every stream, try once more, then out of memory
+ *
+ * A free on another stream than the block's is a noted use by that stream, plus the free. The pool is not searched
+ * again after the wait; that, too, is as it is there. Memory comes from the driver's plain calls. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "alloc/check.h"
+#include "alloc/pool.h"
+
+#define SMALL_SEGMENT_GRANULES  1u
+#define MEDIUM_SEGMENT_GRANULES 10u
+#define LARGE_MIN_GRANULES      5u
+
+struct weir__segment {
+    struct weir__segment *next, *previous;
+    struct weir__extent *first; /* its extents tile it; the first one is never merged away */
+    size_t bytes;
+};
+
+static bool is_small(const struct weir_pool *pool, size_t bytes) { return bytes <= pool->granule / 2; }
+
+static size_t segment_bytes(const struct weir_pool *pool, size_t bytes) {
+    if (is_small(pool, bytes)) return SMALL_SEGMENT_GRANULES * pool->granule;
+    if (bytes < LARGE_MIN_GRANULES * pool->granule) return MEDIUM_SEGMENT_GRANULES * pool->granule;
+    return (bytes + pool->granule - 1) / pool->granule * pool->granule;
+}
+
+/* ---- free blocks ------------------------------------------------------------------------------------------------ */
+
+static struct weir__index *index_of(const struct weir_pool *pool, const struct weir__extent *extent) {
+    return &pool->order.slots[extent->home]->idle[extent->small];
+}
+
+static void take_out(struct weir_pool *pool, struct weir__extent *extent) {
+    assert(extent->state == WEIR__IDLE);
+    weir__index_remove(index_of(pool, extent), extent);
+    weir__account_unidle(pool, extent->home, extent->bytes);
+}
+
+static void put_in(struct weir_pool *pool, struct weir__extent *extent) {
+    extent->state = WEIR__IDLE;
+    weir__extent_tags_clear(extent);
+    weir__extent_tag_add(extent, (struct weir__tag){.slot = extent->home, .bytes = extent->bytes});
+    weir__account_idle(pool, extent->home, extent->bytes);
+    weir__index_insert(index_of(pool, extent), extent);
+}
+
+/* One tag each, of one slot: such merges can't fail. */
+static struct weir__extent *join(struct weir_pool *pool, struct weir__extent *front, struct weir__extent *back) {
+    weir__extent_tags_clear(front);
+    weir__extent_tags_clear(back);
+    weir__extent_merge(&pool->store, front, back);
+    return front;
+}
+
+static void free_block(struct weir_pool *pool, struct weir__extent *extent) {
+    struct weir__extent *next = extent->next, *previous = extent->previous;
+    if (next != NULL && next->state == WEIR__IDLE) {
+        take_out(pool, next);
+        extent = join(pool, extent, next);
+    }
+    if (previous != NULL && previous->state == WEIR__IDLE) {
+        take_out(pool, previous);
+        extent = join(pool, previous, extent);
+    }
+    put_in(pool, extent);
+}
+
+/* ---- pending blocks --------------------------------------------------------------------------------------------- */
+
+static void append_pending(struct weir_pool *pool, struct weir__extent *extent) {
+    extent->state = WEIR__PENDING;
+    extent->right = NULL;
+    weir__account_idle(pool, extent->home, extent->bytes);
+    if (pool->pending_last != NULL)
+        pool->pending_last->right = extent;
+    else
+        pool->pending = extent;
+    pool->pending_last = extent;
+}
+
+static void free_complete_blocks(struct weir_pool *pool) {
+    struct weir__extent *extent = pool->pending;
+    pool->pending = pool->pending_last = NULL;
+    while (extent != NULL) {
+        struct weir__extent *next = extent->right;
+        weir__account_unidle(pool, extent->home, extent->bytes);
+        if (weir__order_extent_is_complete(&pool->order, extent))
+            free_block(pool, extent);
+        else
+            append_pending(pool, extent);
+        extent = next;
+    }
+}
+
+static void process_events(struct weir_pool *pool) {
+    if (pool->pending != NULL && weir__order_poll(&pool->order)) free_complete_blocks(pool);
+}
+
+/* (unlocks) Waits for all events, at most until the deadline. */
+static enum weir_status wait_for_events(struct weir_pool *pool, uint64_t deadline_ns) {
+    enum weir_status status = WEIR_OK;
+    while (status == WEIR_OK && pool->pending != NULL) {
+        struct weir__tag tag = {0};
+        for (uint32_t i = 0; i < pool->pending->tag_count; i++)
+            if (!weir__order_is_complete(&pool->order, pool->pending->tags[i])) tag = pool->pending->tags[i];
+        status = weir__order_wait_host(&pool->order, tag, deadline_ns);
+        if (status == WEIR_OK) free_complete_blocks(pool);
+    }
+    return status;
+}
+
+/* ---- segments --------------------------------------------------------------------------------------------------- */
+
+static void link_segment(struct weir_pool *pool, struct weir__segment *segment) {
+    segment->next = pool->segments;
+    if (segment->next != NULL) segment->next->previous = segment;
+    pool->segments = segment;
+}
+
+static void unlink_segment(struct weir_pool *pool, struct weir__segment *segment) {
+    if (segment->next != NULL) segment->next->previous = segment->previous;
+    if (segment->previous != NULL)
+        segment->previous->next = segment->next;
+    else
+        pool->segments = segment->next;
+    segment->next = segment->previous = NULL;
+}
+
+static enum weir_status no_host_memory(void) {
+    return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's segments");
+}
+
+/* (unlocks) A new segment for a request, as one extent in no index. Fails: WEIR_OUT_OF_MEMORY at the limit or when the
+ * driver has no more. */
+static enum weir_status add_segment(struct weir_pool *pool, const struct weir__request *request,
+                                    struct weir__extent **out) {
+    size_t bytes = segment_bytes(pool, request->bytes);
+    if (bytes > pool->limit_bytes - pool->held_bytes) return WEIR_OUT_OF_MEMORY;
+    struct weir__segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) return no_host_memory();
+    uintptr_t address = 0;
+    weir__account_hold(pool, bytes);
+    pool->unmapped_bytes += bytes;
+    pthread_mutex_unlock(&pool->lock);
+    enum weir_status status = weir__plain_alloc(pool->device, bytes, &address, &pool->plain_memory_calls);
+    pthread_mutex_lock(&pool->lock);
+    pool->unmapped_bytes -= bytes;
+    if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 2)) {
+        weir__plain_free(pool->device, address, &pool->plain_memory_calls);
+        status = no_host_memory();
+    }
+    if (status != WEIR_OK) {
+        weir__account_unhold(pool, bytes);
+        free(segment);
+        return status;
+    }
+    segment->bytes = bytes;
+    segment->first = *out = weir__extent_new(&pool->store, address, bytes, WEIR__MOVING);
+    (*out)->home = request->slot;
+    (*out)->small = is_small(pool, request->bytes);
+    link_segment(pool, segment);
+    return WEIR_OK;
+}
+
+static bool is_whole_and_free(const struct weir__segment *segment) {
+    return segment->first->state == WEIR__IDLE && segment->first->bytes == segment->bytes;
+}
+
+/* Takes whole free segments out of the pool, as moving; `only` may leave some out. */
+static struct weir__segment *claim_segments(struct weir_pool *pool,
+                                            bool (*only)(const struct weir_pool *, const struct weir__segment *)) {
+    struct weir__segment *claimed = NULL;
+    for (struct weir__segment *segment = pool->segments, *next; segment != NULL; segment = next) {
+        next = segment->next;
+        if (!is_whole_and_free(segment) || (only != NULL && !only(pool, segment))) continue;
+        take_out(pool, segment->first);
+        segment->first->state = WEIR__MOVING;
+        segment->first->was = WEIR__IDLE;
+        pool->moving_bytes += segment->bytes;
+        unlink_segment(pool, segment);
+        segment->next = claimed;
+        claimed = segment;
+    }
+    return claimed;
+}
+
+static void unclaim_segment(struct weir_pool *pool, struct weir__segment *segment) {
+    pool->moving_bytes -= segment->bytes;
+    put_in(pool, segment->first);
+    link_segment(pool, segment);
+}
+
+static void forget_segment(struct weir_pool *pool, struct weir__segment *segment) {
+    pool->moving_bytes -= segment->bytes;
+    weir__account_unhold(pool, segment->bytes);
+    weir__extent_delete(&pool->store, segment->first);
+    free(segment);
+}
+
+/* (unlocks) Gives claimed segments back to the driver while more than `target_bytes` are held; returns the others. */
+static enum weir_status free_segments(struct weir_pool *pool, struct weir__segment *claimed, size_t target_bytes) {
+    enum weir_status status = WEIR_OK;
+    while (claimed != NULL) {
+        struct weir__segment *segment = claimed;
+        claimed = segment->next;
+        segment->next = segment->previous = NULL;
+        bool give = status == WEIR_OK && pool->held_bytes > target_bytes;
+        if (give) {
+            pthread_mutex_unlock(&pool->lock);
+            status = weir__plain_free(pool->device, segment->first->address, &pool->plain_memory_calls);
+            pthread_mutex_lock(&pool->lock);
+        }
+        if (give && status == WEIR_OK)
+            forget_segment(pool, segment);
+        else
+            unclaim_segment(pool, segment);
+    }
+    return status;
+}
+
+/* (unlocks) What a plain free waits for, made explicit and bounded: all that is queued on the streams so far. */
+static enum weir_status wait_for_streams(struct weir_pool *pool, uint64_t deadline_ns) {
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = 1; i < pool->order.count && status == WEIR_OK; i++)
+        if (pool->order.slots[i]->open)
+            status = weir__order_wait_host(&pool->order, weir__order_tag(&pool->order, i, 0), deadline_ns);
+    return status;
+}
+
+/* (unlocks) Waits for all events, then frees every whole free segment. */
+static enum weir_status release_cached(struct weir_pool *pool, struct weir__request *request) {
+    uint64_t since_ns = weir__now_ns();
+    if (request->deadline_ns == 0) request->deadline_ns = since_ns + request->wait_limit_ns;
+    pool->host_waits++;
+    enum weir_status status = wait_for_events(pool, request->deadline_ns);
+    struct weir__segment *claimed = status == WEIR_OK ? claim_segments(pool, NULL) : NULL;
+    pool->in_flight++;
+    if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
+    pool->host_wait_ns += weir__now_ns() - since_ns;
+    enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
+    pool->in_flight--;
+    pthread_cond_broadcast(&pool->changed);
+    if (status == WEIR_OK) status = freed;
+    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+}
+
+/* ---- the policy ------------------------------------------------------------------------------------------------- */
+
+static struct weir__extent *find_free(struct weir_pool *pool, const struct weir__request *request) {
+    const struct weir__slot *slot = pool->order.slots[request->slot];
+    struct weir__extent *extent = weir__index_at_least(&slot->idle[is_small(pool, request->bytes)], request->bytes, 0);
+    if (extent != NULL) take_out(pool, extent);
+    return extent;
+}
+
+/* Cuts off what a request leaves, where the rule says so. The extent is in no index. */
+static void split(struct weir_pool *pool, struct weir__extent *extent, size_t bytes) {
+    size_t remains = extent->bytes - bytes;
+    if (extent->small ? remains < WEIR__ALIGNMENT : remains <= pool->granule / 2) return;
+    weir__extent_tags_clear(extent);
+    put_in(pool, weir__extent_split(&pool->store, extent, bytes));
+}
+
+static enum weir_status grow(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
+    enum weir_status status = add_segment(pool, request, out);
+    if (status != WEIR_OUT_OF_MEMORY) return status;
+    if (pool->in_flight > 0 && weir__wait_for_claims(pool, weir__now_ns() + request->wait_limit_ns)) {
+        status = add_segment(pool, request, out);
+        if (status != WEIR_OUT_OF_MEMORY) return status;
+    }
+    status = release_cached(pool, request);
+    return status == WEIR_OK ? add_segment(pool, request, out) : status;
+}
+
+static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__request *request,
+                                         struct weir__extent **out) {
+    if (!request->host_function) process_events(pool);
+    if (!weir__extent_reserve(&pool->store, 1)) return no_host_memory();
+    struct weir__extent *extent = find_free(pool, request);
+    if (extent == NULL && request->host_function)
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                          "%zu bytes can't be allocated inside a host function: it would take a driver call",
+                          request->requested_bytes);
+    enum weir_status status = extent == NULL ? grow(pool, request, &extent) : WEIR_OK;
+    if (status != WEIR_OK) return status;
+    split(pool, extent, request->bytes);
+    weir__extent_tags_clear(extent);
+    extent->state = WEIR__USED;
+    extent->requested_bytes = request->requested_bytes;
+    weir__account_live(pool, extent);
+    *out = extent;
+    return WEIR_OK;
+}
+
+/* Drops the tag of the block's own stream: reuse there is in order anyway. */
+static void drop_own_tag(struct weir__extent *extent) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (extent->tags[i].slot != extent->home) extent->tags[kept++] = extent->tags[i];
+    extent->tag_count = kept;
+}
+
+static void per_stream_release(struct weir_pool *pool, struct weir__extent *extent) {
+    drop_own_tag(extent);
+    for (uint32_t i = 0; i < extent->tag_count; i++) {
+        struct weir__slot *slot = pool->order.slots[extent->tags[i].slot];
+        slot->wants_mark = slot->wants_mark || (slot->alive && extent->tags[i].tick == slot->tick);
+    }
+    if (extent->tag_count > 0)
+        append_pending(pool, extent);
+    else
+        free_block(pool, extent);
+}
+
+/* One event on each stream that noted the block. */
+static void per_stream_after_release(struct weir_pool *pool, uint32_t freed_on) {
+    (void)freed_on;
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        if (!pool->order.slots[i]->wants_mark) continue;
+        pool->order.slots[i]->wants_mark = false;
+        if (weir__order_mark(&pool->order, i) != WEIR_OK)
+            weir__log(WEIR__LOG_WARN, "pool: an event could not be recorded: %s", weir_last_error()->message);
+    }
+}
+
+static bool is_over(const struct weir_pool *pool, const struct weir__segment *segment) {
+    const struct weir__slot *slot = pool->order.slots[segment->first->home];
+    return slot->complete + 1 >= slot->tick;
+}
+
+static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = 1; i < pool->order.count && status == WEIR_OK; i++)
+        if (pool->order.slots[i]->alive && pool->order.slots[i]->idle_bytes > 0)
+            status = weir__order_mark(&pool->order, i);
+    if (status != WEIR_OK) return status;
+    process_events(pool);
+    weir__order_poll(&pool->order);
+    return free_segments(pool, claim_segments(pool, is_over), target_bytes);
+}
+
+static size_t per_stream_largest_idle(const struct weir_pool *pool, uint32_t slot) {
+    size_t largest = 0;
+    for (int small = 0; small < 2; small++) {
+        const struct weir__extent *extent = weir__index_largest(&pool->order.slots[slot]->idle[small]);
+        if (extent != NULL && extent->bytes > largest) largest = extent->bytes;
+    }
+    return largest;
+}
+
+static enum weir_status per_stream_open(struct weir_pool *pool) {
+    (void)pool;
+    return WEIR_OK;
+}
+
+static void per_stream_close(struct weir_pool *pool) {
+    while (pool->segments != NULL) {
+        struct weir__segment *segment = pool->segments;
+        unlink_segment(pool, segment);
+        weir__plain_free(pool->device, segment->first->address, &pool->plain_memory_calls);
+        free(segment); /* its extents go with the store */
+    }
+}
+
+/* ---- the walk --------------------------------------------------------------------------------------------------- */
+
+static enum weir_status check_segment(const struct weir_pool *pool, const struct weir__segment *segment,
+                                      struct weir__sums *sums) {
+    size_t bytes = 0;
+    for (const struct weir__extent *extent = segment->first; extent != NULL; extent = extent->next) {
+        enum weir_status status = weir__check_extent(pool, extent);
+        if (status != WEIR_OK) return status;
+        WEIR__HOLDS(extent->next == NULL ||
+                        (extent->next->address == weir__extent_end(extent) && extent->next->previous == extent),
+                    "extent %#zx+%zu and the next do not tile", (size_t)extent->address, extent->bytes);
+        WEIR__HOLDS(extent->next == NULL || extent->state != WEIR__IDLE || extent->next->state != WEIR__IDLE,
+                    "extent %#zx+%zu and the next are both free", (size_t)extent->address, extent->bytes);
+        WEIR__HOLDS(extent->home == segment->first->home && extent->small == segment->first->small,
+                    "extent %#zx+%zu is not of its segment's stream and class", (size_t)extent->address, extent->bytes);
+        bytes += extent->bytes;
+        if (extent->state == WEIR__USED) {
+            sums->live += extent->bytes;
+            sums->requested += extent->requested_bytes;
+            sums->blocks++;
+        } else if (extent->state != WEIR__MOVING) {
+            sums->idle += extent->bytes;
+        }
+    }
+    WEIR__HOLDS(bytes == segment->bytes, "segment %#zx of %zu bytes has extents of %zu",
+                (size_t)segment->first->address, segment->bytes, bytes);
+    sums->mapped += bytes;
+    return WEIR_OK;
+}
+
+static enum weir_status per_stream_check(struct weir_pool *pool) {
+    struct weir__sums sums = {0};
+    for (const struct weir__segment *segment = pool->segments; segment != NULL; segment = segment->next) {
+        enum weir_status status = check_segment(pool, segment, &sums);
+        if (status != WEIR_OK) return status;
+    }
+    WEIR__HOLDS(pool->in_flight > 0 || sums.mapped + pool->unmapped_bytes == pool->held_bytes,
+                "held is %zu, the segments have %zu", pool->held_bytes, sums.mapped);
+    return weir__check_sums(pool, &sums);
+}
+
+const struct weir__policy weir__policy_per_stream = {
+    .name = WEIR_POLICY_PER_STREAM,
+    .text = "per-stream",
+    .open = per_stream_open,
+    .close = per_stream_close,
+    .alloc = per_stream_alloc,
+    .release = per_stream_release,
+    .after_release = per_stream_after_release,
+    .trim = per_stream_trim,
+    .largest_idle = per_stream_largest_idle,
+    .each_extent = NULL,
+    .check = per_stream_check,
+};

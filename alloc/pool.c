@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool's calls: what is the same under every policy. */
+#include "alloc/pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/trace.h"
+
+#define DEFAULT_WAIT_LIMIT_NS UINT64_C(10000000000)
+#define ZERO_BLOCKS           ((size_t)65536) /* blocks of no bytes that can be live at once */
+
+/* ---- the lock, and frees from host functions -------------------------------------------------------------------- */
+
+static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot);
+
+void weir__pool_lock(struct weir_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
+    while (entry != NULL) {
+        struct weir__inbox_entry *next = entry->next;
+        uint32_t slot;
+        if (take_back(pool, (void *)entry->address, entry->stream, &slot) != WEIR_OK)
+            weir__log(WEIR__LOG_ERROR, "pool: a free in a host function: %s", weir_last_error()->message);
+        free(entry);
+        entry = next;
+    }
+}
+
+void weir__pool_unlock(struct weir_pool *pool) { pthread_mutex_unlock(&pool->lock); }
+
+/* The driver may hold locks of its own while a host function runs, so it takes none of ours. */
+static enum weir_status leave_in_inbox(struct weir_pool *pool, void *block, weir_stream stream) {
+    struct weir__inbox_entry *entry = malloc(sizeof *entry);
+    if (entry == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to queue a free");
+    entry->address = (uintptr_t)block;
+    entry->stream = stream;
+    entry->next = __atomic_load_n(&pool->inbox, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&pool->inbox, &entry->next, entry, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+    return WEIR_OK;
+}
+
+/* ---- create and destroy ----------------------------------------------------------------------------------------- */
+
+static enum weir_status create_stream(struct weir_device *device, weir_stream *out) {
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    status = weir__device_check(device, device->driver->stream_create(out, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    weir__device_leave(device);
+    return status;
+}
+
+static void destroy_stream(struct weir_device *device, weir_stream stream) {
+    if (weir__device_enter(device) != WEIR_OK) return;
+    weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
+    weir__device_leave(device);
+}
+
+static enum weir_status resolve_limit(struct weir_pool *pool, const struct weir__options *options) {
+    size_t limit = options->limit_bytes;
+    if (options->limit_fraction > 0) limit = (size_t)(options->limit_fraction * (double)pool->capacity_bytes);
+    if (limit == 0) limit = pool->capacity_bytes;
+    if (limit > pool->capacity_bytes)
+        return WEIR__INVALID("the pool's limit of %zu bytes is above the device's capacity of %zu", limit,
+                             pool->capacity_bytes);
+    if (limit < pool->granule)
+        return WEIR__INVALID("the pool's limit of %zu bytes is below one page of %zu", limit, pool->granule);
+    pool->limit_bytes = limit - limit % pool->granule;
+    return WEIR_OK;
+}
+
+static enum weir_status resolve(struct weir_pool *pool, const struct weir_pool_options *given,
+                                const char **trace_path) {
+    struct weir__options options = {.policy = WEIR_POLICY_LATENCY, .wait_limit_ns = DEFAULT_WAIT_LIMIT_NS};
+    struct weir_pool_options none = {.size = sizeof none};
+    enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
+    if (status != WEIR_OK) return status;
+    if (given == NULL) given = &none;
+    if (given->size != sizeof *given)
+        return WEIR__INVALID("weir_pool_create: options->size is %zu, expected %zu", given->size, sizeof *given);
+    if (given->policy != WEIR_POLICY_DEFAULT) options.policy = given->policy;
+    if (given->wait_limit_ns != 0) options.wait_limit_ns = given->wait_limit_ns;
+    if (given->limit_bytes != 0) {
+        options.limit_bytes = given->limit_bytes;
+        options.limit_fraction = 0;
+    }
+    pool->policy = weir__policy_find(options.policy);
+    if (pool->policy == NULL) return WEIR__INVALID("weir_pool_create: %d is no policy", (int)options.policy);
+    pool->wait_limit_ns = options.wait_limit_ns;
+    *trace_path = given->trace_path != NULL ? given->trace_path : getenv("WEIR_TRACE");
+    return resolve_limit(pool, &options);
+}
+
+static void init_locks(struct weir_pool *pool) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&pool->lock, NULL);
+}
+
+static size_t zero_range_bytes(const struct weir_pool *pool) {
+    size_t bytes = ZERO_BLOCKS * WEIR__ALIGNMENT;
+    return (bytes + pool->granule - 1) / pool->granule * pool->granule;
+}
+
+static enum weir_status zero_range_open(struct weir_pool *pool) {
+    enum weir_status status = weir__device_enter(pool->device);
+    if (status != WEIR_OK) return status;
+    CUdeviceptr base = 0;
+    pool->plain_memory_calls++;
+    status = weir__device_check(
+        pool->device, pool->device->driver->address_reserve(&base, zero_range_bytes(pool), pool->granule, 0, 0),
+        "cuMemAddressReserve");
+    weir__device_leave(pool->device);
+    pool->zero_base = (uintptr_t)base;
+    return status;
+}
+
+static void zero_range_close(struct weir_pool *pool) {
+    if (pool->zero_base == 0 || weir__device_enter(pool->device) != WEIR_OK) return;
+    weir__device_check(pool->device,
+                       pool->device->driver->address_free((CUdeviceptr)pool->zero_base, zero_range_bytes(pool)),
+                       "cuMemAddressFree");
+    weir__device_leave(pool->device);
+}
+
+static void release_memory(struct weir_pool *pool) {
+    weir__order_close(&pool->order);
+    weir__table_clear(&pool->blocks);
+    weir__extent_store_clear(&pool->store);
+    weir__trace_close(pool->trace);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
+                                  struct weir_pool **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_create: out is NULL");
+    *out = NULL;
+    if (device == NULL) return WEIR__INVALID("weir_pool_create: device is NULL");
+    struct weir_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
+    pool->device = device;
+    pool->granule = device->granularity_bytes;
+    pool->capacity_bytes = device->capacity_bytes;
+    init_locks(pool);
+    const char *trace_path = NULL;
+    enum weir_status status = resolve(pool, options, &trace_path);
+    if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
+    if (status == WEIR_OK && trace_path != NULL && *trace_path != 0)
+        status = weir__trace_open(trace_path, &pool->trace);
+    if (status == WEIR_OK) status = zero_range_open(pool);
+    if (status == WEIR_OK) status = pool->policy->open(pool);
+    if (status != WEIR_OK) {
+        zero_range_close(pool);
+        release_memory(pool);
+        return status;
+    }
+    weir__pool_observe(pool);
+    *out = pool;
+    return WEIR_OK;
+}
+
+void weir_pool_destroy(struct weir_pool *pool) {
+    if (pool == NULL) return;
+    weir__device_unobserve(pool->device, &pool->observer);
+    if (weir__device_enter(pool->device) == WEIR_OK) {
+        weir__device_check(pool->device, pool->device->driver->context_synchronize(), "cuCtxSynchronize");
+        weir__device_leave(pool->device);
+    }
+    if (pool->has_helper) destroy_stream(pool->device, pool->helper);
+    weir__pool_lock(pool);
+    weir__pool_unlock(pool);
+    pool->policy->close(pool);
+    zero_range_close(pool);
+    release_memory(pool);
+}
+
+/* ---- alloc ------------------------------------------------------------------------------------------------------ */
+
+static enum weir_status refuse(struct weir_pool *pool, const struct weir__request *request) {
+    weir__refuse(pool, request);
+    weir__trace_refused(pool->trace, request->requested_bytes, pool->refusal.stream);
+    return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL,
+                      "%zu bytes for %s can't be had: of %zu bytes, %zu are live, %zu idle on it, %zu idle on other "
+                      "streams, %zu not taken (weir_pool_report has more)",
+                      request->requested_bytes, pool->refused_stream, pool->limit_bytes, pool->live_bytes,
+                      pool->refusal.idle_asker_bytes, pool->refusal.idle_others_bytes, pool->refusal.untaken_bytes);
+}
+
+static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__request *request,
+                                   struct weir__extent **out) {
+    struct weir__extent *block = pool->zero_spare;
+    if (block != NULL) {
+        pool->zero_spare = block->right;
+    } else {
+        if (pool->zero_count == ZERO_BLOCKS)
+            return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "%zu blocks of no bytes are live, which is the limit",
+                              ZERO_BLOCKS);
+        if (!weir__extent_reserve(&pool->store, 1))
+            return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's extents");
+        block = weir__extent_new(&pool->store, pool->zero_base + pool->zero_count++ * WEIR__ALIGNMENT, 0, WEIR__USED);
+    }
+    block->state = WEIR__USED;
+    block->home = request->slot;
+    block->requested_bytes = 0;
+    weir__account_live(pool, block);
+    *out = block;
+    return WEIR_OK;
+}
+
+static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
+    if (request->requested_bytes == 0) return alloc_zero(pool, request, out);
+    if (request->requested_bytes > SIZE_MAX / 4) return refuse(pool, request);
+    request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
+    enum weir_status status = pool->policy->alloc(pool, request, out);
+    return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
+}
+
+/* Gives a block its number and its place in the table; undone without host memory. */
+static enum weir_status publish(struct weir_pool *pool, struct weir__extent *block, weir_stream stream) {
+    if (!weir__table_reserve(&pool->blocks)) {
+        weir__account_dead(pool, block);
+        weir__extent_tag_add(block, (struct weir__tag){.slot = block->home, .bytes = block->bytes});
+        pool->policy->release(pool, block);
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of blocks");
+    }
+    weir__table_put(&pool->blocks, block->address, block);
+    block->number = ++pool->blocks_numbered;
+    pool->allocs++;
+    weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
+    return WEIR_OK;
+}
+
+enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
+    *out = NULL;
+    if (pool == NULL) return WEIR__INVALID("weir_pool_alloc: pool is NULL");
+    struct weir__request request = {
+        .requested_bytes = bytes, .host_function = weir__in_host_function(), .wait_limit_ns = pool->wait_limit_ns};
+    struct weir__extent *block = NULL;
+    weir__pool_lock(pool);
+    request.slot = weir__slot_for(pool, stream);
+    enum weir_status status =
+        request.slot == WEIR__SLOT_NONE
+            ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")
+            : alloc_block(pool, &request, &block);
+    if (status == WEIR_OK) status = publish(pool, block, stream);
+    if (status == WEIR_OK) *out = (void *)block->address;
+    weir__pool_unlock(pool);
+    return status;
+}
+
+/* ---- free ------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status find_block(const struct weir_pool *pool, const char *call, const void *block,
+                                   struct weir__extent **out) {
+    *out = weir__table_get(&pool->blocks, (uintptr_t)block);
+    if (*out != NULL) return WEIR_OK;
+    return WEIR__INVALID("%s: %p is not the start of a live block of this pool (freed already, inside a block, or from "
+                         "elsewhere)",
+                         call, block);
+}
+
+/* The noted uses are up to now; so is everything on the slot that the free names. */
+static void put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        extent->tags[i] = weir__order_tag(&pool->order, extent->tags[i].slot, 0);
+    weir__extent_tag_add(extent, weir__order_tag(&pool->order, slot, extent->bytes));
+}
+
+static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+    weir__table_take(&pool->blocks, extent->address);
+    weir__account_dead(pool, extent);
+    pool->frees++;
+    if (extent->bytes == 0) {
+        weir__extent_tags_clear(extent);
+        extent->right = pool->zero_spare;
+        pool->zero_spare = extent;
+        return;
+    }
+    put_tags(pool, extent, slot);
+    pool->policy->release(pool, extent);
+}
+
+static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot) {
+    struct weir__extent *extent;
+    enum weir_status status = find_block(pool, "weir_pool_free", block, &extent);
+    if (status != WEIR_OK) return status;
+    *slot = weir__slot_for(pool, stream);
+    if (*slot == WEIR__SLOT_NONE)
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+    weir__trace_free(pool->trace, extent->number, pool->order.slots[extent->home]->stream, stream);
+    release(pool, extent, *slot);
+    return WEIR_OK;
+}
+
+enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
+    if (block == NULL) return WEIR_OK;
+    if (pool == NULL) return WEIR__INVALID("weir_pool_free: pool is NULL");
+    if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
+    uint32_t slot;
+    weir__pool_lock(pool);
+    enum weir_status status = take_back(pool, block, stream, &slot);
+    if (status == WEIR_OK) pool->policy->after_release(pool, slot);
+    weir__pool_unlock(pool);
+    return status;
+}
+
+/* ---- free after an event ---------------------------------------------------------------------------------------- */
+
+/* (unlocks) Makes the stream that carries the waits of weir_pool_free_after. Of two calls at once one wins. */
+static enum weir_status make_helper(struct weir_pool *pool) {
+    weir_stream stream = NULL;
+    if (pool->has_helper) return WEIR_OK;
+    pthread_mutex_unlock(&pool->lock);
+    enum weir_status status = create_stream(pool->device, &stream);
+    pthread_mutex_lock(&pool->lock);
+    if (status != WEIR_OK) return status;
+    if (pool->has_helper) {
+        pthread_mutex_unlock(&pool->lock);
+        destroy_stream(pool->device, stream);
+        pthread_mutex_lock(&pool->lock);
+        return WEIR_OK;
+    }
+    pool->helper = stream;
+    pool->has_helper = true;
+    return WEIR_OK;
+}
+
+static enum weir_status helper_slot(struct weir_pool *pool, uint32_t *slot) {
+    *slot = weir__slot_for(pool, pool->helper);
+    if (*slot == WEIR__SLOT_NONE)
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+    strcpy(pool->order.slots[*slot]->name, "free_after");
+    return WEIR_OK;
+}
+
+/* (unlocks) The helper stream waits for the event as it is recorded now; a tag on the helper is then after it. */
+static enum weir_status helper_wait(struct weir_pool *pool, weir_event event) {
+    pool->order.order_calls++;
+    pthread_mutex_unlock(&pool->lock);
+    enum weir_status status = weir__device_enter(pool->device);
+    if (status == WEIR_OK) {
+        CUresult code = CUDA_SUCCESS;
+        if (!weir__mutated(WEIR__SITE_FREE_AFTER)) code = pool->device->driver->stream_wait(pool->helper, event, 0);
+        status = weir__device_check(pool->device, code, "cuStreamWaitEvent");
+        weir__device_leave(pool->device);
+    }
+    pthread_mutex_lock(&pool->lock);
+    return status;
+}
+
+enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_event event) {
+    if (block == NULL) return WEIR_OK;
+    if (pool == NULL || event == NULL)
+        return WEIR__INVALID("weir_pool_free_after: %s is NULL", pool == NULL ? "pool" : "event");
+    if (weir__in_host_function())
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_free_after can't be called inside a host function");
+    struct weir__extent *extent;
+    uint32_t slot;
+    weir__pool_lock(pool);
+    enum weir_status status = find_block(pool, "weir_pool_free_after", block, &extent);
+    if (status == WEIR_OK) status = make_helper(pool);
+    if (status == WEIR_OK) status = helper_slot(pool, &slot);
+    if (status == WEIR_OK) status = helper_wait(pool, event);
+    if (status == WEIR_OK) status = find_block(pool, "weir_pool_free_after", block, &extent);
+    if (status == WEIR_OK) {
+        weir__trace_free_after(pool->trace, extent->number, event);
+        release(pool, extent, slot);
+        pool->policy->after_release(pool, slot);
+    }
+    weir__pool_unlock(pool);
+    return status;
+}
+
+/* ---- the rest --------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_note: pool is NULL");
+    struct weir__extent *extent;
+    weir__pool_lock(pool);
+    enum weir_status status = find_block(pool, "weir_pool_note", block, &extent);
+    uint32_t slot = status == WEIR_OK ? weir__slot_for(pool, stream) : WEIR__SLOT_NONE;
+    if (status == WEIR_OK && (slot == WEIR__SLOT_NONE || !weir__extent_tag_reserve(extent, extent->tag_count + 2)))
+        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");
+    if (status == WEIR_OK) {
+        weir__extent_tag_add(extent, (struct weir__tag){.slot = slot});
+        weir__trace_note(pool->trace, extent->number, stream);
+    }
+    weir__pool_unlock(pool);
+    return status;
+}
+
+enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_mark_iteration: pool is NULL");
+    weir__pool_lock(pool);
+    pool->iteration++;
+    weir__trace_iteration(pool->trace);
+    weir__pool_unlock(pool);
+    return WEIR_OK;
+}
+
+enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_trim: pool is NULL");
+    if (weir__in_host_function())
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
+    weir__pool_lock(pool);
+    enum weir_status status = pool->policy->trim(pool, target_bytes);
+    weir__pool_unlock(pool);
+    return status;
+}
+
+void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name) {
+    if (pool == NULL || name == NULL) return;
+    weir__pool_lock(pool);
+    uint32_t slot = weir__slot_for(pool, stream);
+    if (slot != WEIR__SLOT_NONE) {
+        char *to = pool->order.slots[slot]->name;
+        strncpy(to, name, sizeof pool->order.slots[slot]->name - 1);
+        for (; *to != 0; to++)
+            if (*to == '\n' || *to == '\r') *to = ' '; /* a name is one line of a trace */
+        weir__trace_name(pool->trace, stream, pool->order.slots[slot]->name);
+    }
+    weir__pool_unlock(pool);
+}

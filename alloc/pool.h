@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool inside. Glossary: extent.h (extent, tag), order.h (slot, tick, mark), pages.h (page, arena, spare),
+ * placement.h (window, donor). Here:
+ *
+ * policy   how requests are served: the shared pool (latency, footprint), or one pool a stream
+ * ladder   the steps that the shared pool tries, in order, for one request; after any wait it starts again
+ * claim    extents taken out of all indexes and marked moving, so that a driver call can be made with the lock let go;
+ *          then committed or rolled back
+ * refusal  the last request that was answered with out of memory
+ *
+ * Invariants (weir_pool_check walks them).
+ *   extents tile the arena; no two neighbours are both bare
+ *   live + idle + moving + unmapped == held <= limit
+ *   live == sum(used.bytes) == sum(slot.live_bytes);  idle == sum(idle.bytes) == sum(slot.idle_bytes)
+ *   a page of the arena is mapped exactly where an extent that is not bare touches it
+ *   every used extent, and nothing else, is in `blocks`
+ *
+ * Lock. `lock` protects everything but the trace, which has its own, taken inside it. It is never held across a driver
+ * call except queries. */
+#ifndef WEIR_ALLOC_POOL_H
+#define WEIR_ALLOC_POOL_H
+
+#include <pthread.h>
+
+#include "alloc/extent.h"
+#include "alloc/index.h"
+#include "alloc/order.h"
+#include "alloc/pages.h"
+#include "alloc/placement.h"
+#include "alloc/table.h"
+#include "weir/pool.h"
+
+struct weir__trace;
+
+struct weir__request {
+    size_t bytes; /* rounded */
+    size_t requested_bytes;
+    uint32_t slot;
+    bool host_function; /* no driver call may be made */
+    bool driver_full;   /* the driver refused a page below the limit: others hold the rest */
+    uint64_t wait_limit_ns;
+    uint64_t deadline_ns; /* of all host waits together; 0 before the first */
+};
+
+struct weir__policy {
+    enum weir_policy name;
+    const char *text;
+    enum weir_status (*open)(struct weir_pool *pool);
+    void (*close)(struct weir_pool *pool); /* the device has been waited for */
+    /* (unlocks) Gives a used extent with its home, sizes and accounts set, or the pool as it was. */
+    enum weir_status (*alloc)(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out);
+    /* Takes a used extent back; its tags say after what it is unused. Cannot fail, calls no driver. */
+    void (*release)(struct weir_pool *pool, struct weir__extent *extent);
+    /* (unlocks) After a release: marks that are due. */
+    void (*after_release)(struct weir_pool *pool, uint32_t slot);
+    enum weir_status (*trim)(struct weir_pool *pool, size_t target_bytes); /* (unlocks) */
+    size_t (*largest_idle)(const struct weir_pool *pool, uint32_t slot);
+    /* Calls `visit` for every extent that names slots. NULL: slots of streams that are gone are kept. */
+    void (*each_extent)(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));
+    enum weir_status (*check)(struct weir_pool *pool);
+};
+extern const struct weir__policy weir__policy_latency, weir__policy_footprint, weir__policy_per_stream;
+
+/* Frees made inside host functions wait here, without the lock, for the next call from outside. */
+struct weir__inbox_entry {
+    struct weir__inbox_entry *next;
+    uintptr_t address;
+    weir_stream stream;
+};
+
+struct weir_pool {
+    struct weir_device *device;
+    const struct weir__policy *policy;
+    size_t granule, capacity_bytes, limit_bytes;
+    uint64_t wait_limit_ns;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a claim ended */
+    struct weir__order order;
+    struct weir__extent_store store;
+    struct weir__table blocks; /* used extents by address */
+    struct weir__observer observer;
+    struct weir__trace *trace; /* NULL: off */
+    struct weir__inbox_entry *inbox;
+    weir_stream helper; /* carries the waits of weir_pool_free_after; NULL until the first */
+    bool has_helper;
+
+    /* The shared pool. */
+    struct weir__pages pages;
+    struct weir__extent *first; /* of the arena */
+    struct weir__index bare;
+    size_t idle_pages;  /* whole pages of idle extents */
+    unsigned in_flight; /* claims of other calls that are not settled yet */
+    size_t stuck_bytes; /* in moving: pages that the driver would not unmap */
+
+    /* The per-stream pool. */
+    struct weir__segment *segments;
+    struct weir__table segment_at;               /* by address */
+    struct weir__extent *pending, *pending_last; /* linked through `right`, oldest first */
+
+    /* Blocks of no bytes: addresses without pages. */
+    uintptr_t zero_base;
+    size_t zero_count; /* addresses handed out so far */
+    struct weir__extent *zero_spare;
+
+    uint64_t frees_stamped; /* numbers idle extents by age */
+    uint64_t blocks_numbered;
+    uint64_t iteration;
+    size_t live_bytes, requested_bytes, idle_bytes, moving_bytes, unmapped_bytes, held_bytes;
+    size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes;
+    uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
+    uint64_t plain_memory_calls; /* atomic; those that `pages` does not count */
+    bool was_refused;
+    struct weir_pool_refusal refusal;
+    char refused_stream[32];
+};
+
+/* ---- accounts (stats.c) ----------------------------------------------------------------------------------------- */
+
+void weir__account_hold(struct weir_pool *pool, size_t bytes);
+void weir__account_unhold(struct weir_pool *pool, size_t bytes);
+void weir__account_live(struct weir_pool *pool, const struct weir__extent *used);
+void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used);
+void weir__account_idle(struct weir_pool *pool, uint32_t slot, size_t bytes);
+void weir__account_unidle(struct weir_pool *pool, uint32_t slot, size_t bytes);
+void weir__refuse(struct weir_pool *pool, const struct weir__request *request);
+const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes);
+
+/* ---- the arena's extents (arena.c) ------------------------------------------------------------------------------ */
+
+enum weir_status weir__arena_open(struct weir_pool *pool, uintptr_t base, size_t bytes);
+void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent);
+void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent);
+/* Makes an extent that is in no index idle (its tags are set) or bare, and merges it with its like neighbours.
+ * Gives: the extent that it is part of now. */
+struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent);
+struct weir__extent *weir__settle_bare(struct weir_pool *pool, struct weir__extent *extent);
+/* Cuts [begin, begin + bytes) out of an unused extent and takes it out of its index; what is left stays there.
+ * Needs: a reserve of two. Gives: the middle; NULL without host memory, nothing has changed. */
+struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *extent, uintptr_t begin, size_t bytes);
+
+/* ---- the ladder (ladder.c): what to do next; reads the pool, changes nothing ----------------------------------- */
+
+enum weir__step {
+    WEIR__TAKE,      /* hand out a part of `idle` */
+    WEIR__MAP,       /* claim `window`, make the stream wait for its idle pieces, map pages where it lacks them */
+    WEIR__WAIT_HOST, /* the host waits until `idle` is complete */
+    WEIR__GIVE_UP,   /* out of memory */
+    WEIR__NO_DRIVER, /* it would take a driver call, and none may be made here */
+};
+
+struct weir__choice {
+    enum weir__step step;
+    struct weir__extent *idle;
+    struct weir__window window;
+    size_t spare, created; /* pages to take from the spare ones, and to create; donors give the rest */
+};
+
+struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request);
+/* Donors for `pages` pages, as weir__place_donors, over all idle extents that are complete. */
+size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const struct weir__window *window,
+                           struct weir__donation *out, size_t room, size_t *found);
+
+/* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */
+
+/* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_OUT_OF_MEMORY when the driver has no more pages, WEIR_DRIVER,
+ * WEIR_OUT_OF_HOST_MEMORY; the pool is as it was. */
+enum weir_status weir__move(struct weir_pool *pool, const struct weir__request *request,
+                            const struct weir__choice *choice, struct weir__extent **out);
+/* (unlocks) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
+enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done);
+/* Waits for another call's claim to end. False past the deadline. */
+bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns);
+
+/* ---- the rest --------------------------------------------------------------------------------------------------- */
+
+struct weir__options {
+    enum weir_policy policy;
+    size_t limit_bytes;    /* 0: not said */
+    double limit_fraction; /* 0: not said */
+    uint64_t wait_limit_ns;
+};
+/* Reads "key:value,..." into *options, leaving what it does not name. NULL and "" are nothing. */
+enum weir_status weir__options_parse(const char *text, struct weir__options *options);
+const struct weir__policy *weir__policy_find(enum weir_policy name);
+
+/* Registers the observer that keeps a pool's trace and its slots true (observe.c). */
+void weir__pool_observe(struct weir_pool *pool);
+
+/* The slot of a stream, made if there is none. WEIR__SLOT_NONE without host memory. */
+uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
+/* Makes room by forgetting slots whose streams are gone and whose work is complete. */
+void weir__forget_gone(struct weir_pool *pool);
+
+/* Takes the lock and the frees that host functions left; gives it back. */
+void weir__pool_lock(struct weir_pool *pool);
+void weir__pool_unlock(struct weir_pool *pool);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared pool: every idle byte may serve every stream, in the order that the ladder finds. */
+#include <assert.h>
+
+#include "alloc/check.h"
+#include "alloc/pool.h"
+
+static enum weir_status shared_open(struct weir_pool *pool) {
+    enum weir_status status =
+        weir__pages_open(&pool->pages, pool->device, pool->granule, pool->limit_bytes / pool->granule);
+    if (status != WEIR_OK) return status;
+    status = weir__arena_open(pool, pool->pages.arena, pool->pages.arena_bytes);
+    if (status != WEIR_OK) weir__pages_close(&pool->pages);
+    return status;
+}
+
+static void shared_close(struct weir_pool *pool) { weir__pages_close(&pool->pages); }
+
+static enum weir_status take(struct weir_pool *pool, const struct weir__request *request, struct weir__extent *idle,
+                             struct weir__extent **out) {
+    if (!weir__extent_reserve(&pool->store, 2))
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's extents");
+    struct weir__extent *block =
+        weir__carve(pool, idle, weir__place_within(idle, request->bytes, pool->granule), request->bytes);
+    if (block == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
+    assert(weir__order_extent_is_ordered(&pool->order, request->slot, block));
+    weir__extent_tags_clear(block);
+    block->state = WEIR__USED;
+    block->home = request->slot;
+    block->requested_bytes = request->requested_bytes;
+    weir__account_live(pool, block);
+    *out = block;
+    return WEIR_OK;
+}
+
+static uint64_t deadline_of(struct weir__request *request) {
+    if (request->deadline_ns == 0) request->deadline_ns = weir__now_ns() + request->wait_limit_ns;
+    return request->deadline_ns;
+}
+
+/* Waits until the tags that an idle extent bears now are complete. The extent itself may be gone by then. */
+static enum weir_status wait_host(struct weir_pool *pool, struct weir__request *request,
+                                  const struct weir__extent *idle) {
+    uint32_t count = idle->tag_count;
+    struct weir__tag tags[count > 0 ? count : 1];
+    for (uint32_t i = 0; i < count; i++) tags[i] = idle->tags[i];
+    if (request->deadline_ns == 0) pool->host_waits++;
+    uint64_t deadline_ns = deadline_of(request), since_ns = weir__now_ns();
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        status = weir__order_wait_host(&pool->order, tags[i], deadline_ns);
+    pool->host_wait_ns += weir__now_ns() - since_ns;
+    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+}
+
+/* One step of the ladder. WEIR_NOT_READY: look again from the top. */
+static enum weir_status take_step(struct weir_pool *pool, struct weir__request *request,
+                                  const struct weir__choice *choice, struct weir__extent **out) {
+    enum weir_status status = WEIR_OUT_OF_MEMORY;
+    switch (choice->step) {
+    case WEIR__TAKE:
+        return take(pool, request, choice->idle, out);
+    case WEIR__MAP:
+        status = weir__move(pool, request, choice, out);
+        if (status != WEIR_OUT_OF_MEMORY) return status;
+        request->driver_full = true;
+        return WEIR_NOT_READY;
+    case WEIR__WAIT_HOST:
+        status = wait_host(pool, request, choice->idle);
+        return status == WEIR_OK ? WEIR_NOT_READY : status;
+    case WEIR__NO_DRIVER:
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                          "%zu bytes can't be allocated inside a host function: it would take a driver call",
+                          request->requested_bytes);
+    case WEIR__GIVE_UP:
+        break;
+    }
+    if (pool->in_flight > 0 && weir__wait_for_claims(pool, deadline_of(request))) return WEIR_NOT_READY;
+    return status;
+}
+
+static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
+    enum weir_status status = WEIR_NOT_READY;
+    while (status == WEIR_NOT_READY) {
+        struct weir__choice choice = weir__ladder_next(pool, request);
+        status = take_step(pool, request, &choice, out);
+    }
+    return status;
+}
+
+static void shared_release(struct weir_pool *pool, struct weir__extent *extent) {
+    extent->number = ++pool->frees_stamped;
+    weir__settle_idle(pool, extent);
+}
+
+static void shared_after_release(struct weir_pool *pool, uint32_t slot) {
+    if (!weir__order_mark_is_due(&pool->order, slot)) return;
+    if (weir__order_mark(&pool->order, slot) != WEIR_OK)
+        weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
+    weir__order_poll(&pool->order);
+}
+
+static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes) {
+    enum weir_status status = WEIR_OK;
+    size_t done = 1;
+    while (status == WEIR_OK && done > 0 && pool->held_bytes > target_bytes) {
+        size_t over = pool->held_bytes - target_bytes;
+        status = weir__give_back(pool, (over + pool->granule - 1) / pool->granule, &done);
+    }
+    return status;
+}
+
+static size_t shared_largest_idle(const struct weir_pool *pool, uint32_t slot) {
+    size_t largest = 0;
+    (void)slot;
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        const struct weir__extent *extent = weir__index_largest(&pool->order.slots[i]->idle[0]);
+        if (extent != NULL && extent->bytes > largest) largest = extent->bytes;
+    }
+    return largest;
+}
+
+static void shared_each_extent(struct weir_pool *pool, void (*visit)(struct weir_pool *, struct weir__extent *)) {
+    for (struct weir__extent *extent = pool->first; extent != NULL; extent = extent->next)
+        if (extent->state != WEIR__BARE) visit(pool, extent);
+}
+
+#define SHARED_POLICY(id, word)                                                                                        \
+    {                                                                                                                  \
+        .name = (id), .text = (word), .open = shared_open, .close = shared_close, .alloc = shared_alloc,               \
+        .release = shared_release, .after_release = shared_after_release, .trim = shared_trim,                         \
+        .largest_idle = shared_largest_idle, .each_extent = shared_each_extent, .check = weir__check_shared            \
+    }
+const struct weir__policy weir__policy_latency = SHARED_POLICY(WEIR_POLICY_LATENCY, "latency");
+const struct weir__policy weir__policy_footprint = SHARED_POLICY(WEIR_POLICY_FOOTPRINT, "footprint");

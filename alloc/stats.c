@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accounts, statistics by stream, and the refusal. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc/pool.h"
+
+static void raise_to(size_t *peak, size_t value) {
+    if (value > *peak) *peak = value;
+}
+
+void weir__account_hold(struct weir_pool *pool, size_t bytes) {
+    pool->held_bytes += bytes;
+    raise_to(&pool->peak_held_bytes, pool->held_bytes);
+    assert(pool->held_bytes <= pool->limit_bytes);
+}
+
+void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
+    assert(bytes <= pool->held_bytes);
+    pool->held_bytes -= bytes;
+}
+
+void weir__account_live(struct weir_pool *pool, const struct weir__extent *used) {
+    struct weir__slot *slot = pool->order.slots[used->home];
+    pool->live_bytes += used->bytes;
+    pool->requested_bytes += used->requested_bytes;
+    pool->live_blocks++;
+    slot->live_bytes += used->bytes;
+    raise_to(&pool->peak_live_bytes, pool->live_bytes);
+    raise_to(&pool->peak_requested_bytes, pool->requested_bytes);
+    raise_to(&slot->peak_live_bytes, slot->live_bytes);
+}
+
+void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used) {
+    struct weir__slot *slot = pool->order.slots[used->home];
+    assert(pool->live_bytes >= used->bytes && slot->live_bytes >= used->bytes && pool->live_blocks > 0);
+    pool->live_bytes -= used->bytes;
+    pool->requested_bytes -= used->requested_bytes;
+    pool->live_blocks--;
+    slot->live_bytes -= used->bytes;
+}
+
+void weir__account_idle(struct weir_pool *pool, uint32_t slot_number, size_t bytes) {
+    struct weir__slot *slot = pool->order.slots[slot_number];
+    pool->idle_bytes += bytes;
+    slot->idle_bytes += bytes;
+    raise_to(&slot->peak_idle_bytes, slot->idle_bytes);
+}
+
+void weir__account_unidle(struct weir_pool *pool, uint32_t slot_number, size_t bytes) {
+    struct weir__slot *slot = pool->order.slots[slot_number];
+    assert(pool->idle_bytes >= bytes && slot->idle_bytes >= bytes);
+    pool->idle_bytes -= bytes;
+    slot->idle_bytes -= bytes;
+}
+
+const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes) {
+    const struct weir__slot *of = pool->order.slots[slot];
+    if (of->name[0] != 0)
+        snprintf(room, bytes, "%s", of->name);
+    else
+        snprintf(room, bytes, "stream %u", slot - 1);
+    return room;
+}
+
+void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
+    const struct weir__slot *slot = pool->order.slots[request->slot];
+    pool->out_of_memory++;
+    pool->was_refused = true;
+    pool->refusal = (struct weir_pool_refusal){
+        .size = sizeof pool->refusal,
+        .asked_bytes = request->requested_bytes,
+        .stream = slot->stream,
+        .iteration = pool->iteration,
+        .limit_bytes = pool->limit_bytes,
+        .live_bytes = pool->live_bytes,
+        .idle_asker_bytes = slot->idle_bytes,
+        .idle_others_bytes = pool->idle_bytes - slot->idle_bytes,
+        .moving_bytes = pool->moving_bytes,
+        .unmapped_bytes = pool->unmapped_bytes,
+        .untaken_bytes = pool->limit_bytes - pool->held_bytes,
+        .largest_idle_bytes = pool->policy->largest_idle(pool, request->slot),
+    };
+    weir__slot_name(pool, request->slot, pool->refused_stream, sizeof pool->refused_stream);
+}
+
+/* ---- public ----------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
+    if (stats == NULL || stats->size < sizeof stats->size)
+        return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
+    weir__pool_lock(pool);
+    struct weir_pool_stats now = {
+        .size = stats->size < sizeof now ? stats->size : sizeof now,
+        .capacity_bytes = pool->capacity_bytes,
+        .limit_bytes = pool->limit_bytes,
+        .live_bytes = pool->live_bytes,
+        .requested_bytes = pool->requested_bytes,
+        .held_bytes = pool->held_bytes,
+        .idle_bytes = pool->idle_bytes,
+        .moving_bytes = pool->moving_bytes,
+        .unmapped_bytes = pool->unmapped_bytes,
+        .peak_live_bytes = pool->peak_live_bytes,
+        .peak_requested_bytes = pool->peak_requested_bytes,
+        .peak_held_bytes = pool->peak_held_bytes,
+        .live_blocks = pool->live_blocks,
+        .allocs = pool->allocs,
+        .frees = pool->frees,
+        .out_of_memory = pool->out_of_memory,
+        .memory_calls = __atomic_load_n(&pool->pages.memory_calls, __ATOMIC_RELAXED) +
+                        __atomic_load_n(&pool->plain_memory_calls, __ATOMIC_RELAXED),
+        .order_calls = pool->order.order_calls,
+        .device_waits = pool->device_waits,
+        .host_waits = pool->host_waits,
+        .host_wait_ns = pool->host_wait_ns,
+        .pages_moved = pool->pages_moved,
+    };
+    weir__pool_unlock(pool);
+    memcpy(stats, &now, now.size);
+    return WEIR_OK;
+}
+
+/* Streams that are there, and whatever slot still accounts for bytes. */
+static bool is_told(const struct weir_pool *pool, uint32_t number) {
+    const struct weir__slot *slot = pool->order.slots[number];
+    return (number != WEIR__SLOT_GONE && slot->open) || slot->live_bytes > 0 || slot->idle_bytes > 0;
+}
+
+enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats, size_t room,
+                                            size_t *count) {
+    if (count == NULL || (room > 0 && stats == NULL))
+        return WEIR__INVALID("weir_pool_get_stream_stats: count is NULL, or stats is NULL with room for %zu", room);
+    *count = 0;
+    weir__pool_lock(pool);
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        if (!is_told(pool, i)) continue;
+        const struct weir__slot *slot = pool->order.slots[i];
+        size_t at = (*count)++;
+        if (at >= room) continue;
+        stats[at] = (struct weir_stream_stats){.stream = slot->stream,
+                                               .live_bytes = slot->live_bytes,
+                                               .idle_bytes = slot->idle_bytes,
+                                               .peak_live_bytes = slot->peak_live_bytes,
+                                               .peak_idle_bytes = slot->peak_idle_bytes,
+                                               .device_waits = slot->device_waits};
+        weir__slot_name(pool, i, stats[at].name, sizeof stats[at].name);
+    }
+    weir__pool_unlock(pool);
+    return WEIR_OK;
+}
+
+enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal) {
+    if (refusal == NULL || refusal->size < sizeof refusal->size)
+        return WEIR__INVALID("weir_pool_get_refusal: refusal->size must be sizeof(struct weir_pool_refusal)");
+    weir__pool_lock(pool);
+    bool refused = pool->was_refused;
+    struct weir_pool_refusal last = pool->refusal;
+    weir__pool_unlock(pool);
+    if (!refused) return WEIR_NOT_READY;
+    last.size = refusal->size < sizeof last ? refusal->size : sizeof last;
+    memcpy(refusal, &last, last.size);
+    return WEIR_OK;
+}
