@@ -14,15 +14,23 @@ static enum weir__log_level wanted_level = WEIR__LOG_OFF;
 static FILE *place;
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
+/* An unknown level is worth a word, since somebody asked for a log: "warn", and a line that says so. */
+static enum weir__log_level level_of(const char *text, size_t length) {
+    for (unsigned level = 0; level < sizeof level_names / sizeof *level_names; level++)
+        if (strlen(level_names[level]) == length && strncmp(text, level_names[level], length) == 0)
+            return (enum weir__log_level)level;
+    fprintf(place, "weir[%ld] warn: WEIR_LOG=%.80s: expected off, error, warn, info or debug, then :FILE or nothing\n",
+            (long)getpid(), text);
+    return WEIR__LOG_WARN;
+}
+
 static void open_log(void) {
     const char *asked = getenv("WEIR_LOG");
     if (asked == NULL) return;
     const size_t length = strcspn(asked, ":");
-    for (unsigned level = 0; level < sizeof level_names / sizeof *level_names; level++)
-        if (strlen(level_names[level]) == length && strncmp(asked, level_names[level], length) == 0)
-            wanted_level = (enum weir__log_level)level;
     place = asked[length] == ':' ? fopen(asked + length + 1, "ae") : stderr;
     if (place == NULL) place = stderr;
+    wanted_level = level_of(asked, length);
 }
 
 void weir__log(enum weir__log_level level, const char *format, ...) {

@@ -22,12 +22,14 @@ enum weir_status weir_stream_create(struct weir_device *device, weir_stream *out
     return status;
 }
 
+/* Observers are told while the stream still lives, so that they can record on it. */
 enum weir_status weir_stream_destroy(struct weir_device *device, weir_stream stream) {
-    if (device == NULL) return WEIR__INVALID("the device is NULL");
     if (stream == NULL) return WEIR__INVALID("the default stream can't be destroyed");
-    enum weir_status status;
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
     WEIR__DEVICE_TELL(device, stream_destroyed, (told->self, stream));
-    IN_CONTEXT(device, status, "cuStreamDestroy", stream_destroy(stream));
+    status = weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
+    weir__device_leave(device);
     return status;
 }
 

@@ -25,8 +25,9 @@ struct weir_emu_work {
 };
 
 /* weirEmuConfigure(settings, message, room): before cuInit, "profile:demo,capacity:64M,devices:2"; settings of WEIR_EMU
- * apply where it says nothing. CUDA_ERROR_INVALID_VALUE with a sentence in message when malformed.
- * weirEmuSubmit(work, stream): as cuLaunchHostFunc, with the description.
- * weirEmuProfile(name, room, granularity): the profile in force. */
+ * apply where it says nothing. CUDA_ERROR_INVALID_VALUE with a sentence in message when malformed. After cuInit it
+ * succeeds and changes nothing.
+ * weirEmuSubmit(work, stream): as cuLaunchHostFunc, with the description; it is read during the call only.
+ * weirEmuProfile(name, room, granularity): the profile in force; after cuInit. */
 
 #endif

@@ -12,8 +12,11 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/device.h"
 
@@ -92,6 +95,52 @@ static inline const struct weir__driver *enter(struct weir_device *device) {
     assert_ok(weir__device_enter(device));
     return device->driver;
 }
+
+/* A call that is made by another thread, to see whether it blocks. */
+struct caller {
+    pthread_t thread;
+    void (*call)(void *argument);
+    void *argument;
+    atomic_int id; /* of the thread, for the kernel */
+    atomic_bool returned;
+};
+
+static inline void *make_call(void *argument) {
+    struct caller *caller = argument;
+    atomic_store(&caller->id, (int)gettid());
+    caller->call(caller->argument);
+    atomic_store(&caller->returned, true);
+    return NULL;
+}
+
+static inline void start_call(struct caller *caller, void (*call)(void *), void *argument) {
+    *caller = (struct caller){.call = call, .argument = argument};
+    assert_int_equal(pthread_create(&caller->thread, NULL, make_call, caller), 0);
+}
+
+static inline bool is_asleep(const struct caller *caller) {
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&caller->id));
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false;
+    const size_t read = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    const char *behind_name = strrchr(text, ')');
+    return read > 0 && behind_name != NULL && behind_name[2] == 'S';
+}
+
+/* Waits until the call has returned (false) or its thread sleeps in it (true), as the kernel sees it: again and again,
+ * since a thread may also sleep for a moment on a lock. */
+static inline bool blocks(struct caller *caller) {
+    enum { TIMES = 200 };
+    for (int asleep = 0; asleep < TIMES; sched_yield()) {
+        if (atomic_load(&caller->returned)) return false;
+        asleep = is_asleep(caller) ? asleep + 1 : 0;
+    }
+    return true;
+}
+
+static inline void finish_call(struct caller *caller) { assert_int_equal(pthread_join(caller->thread, NULL), 0); }
 
 #define assert_code(expected, call) assert_int_equal((expected), (call))
 
