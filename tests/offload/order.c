@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's order promises, each with the work it depends on held back by a gate. The program `mutations` runs these
+ * tests with one order of offload/order.h taken out at a time, and expects a failure. */
+#include "world.h"
+
+enum { BLOCK = 4 << 20 };
+
+/* A pool that holds one block of BLOCK bytes, so that the next block must use the same memory. */
+static const struct world_options one_block = {.capacity_bytes = BLOCK + BLOCK / 2};
+
+static struct weir_item offload(struct world *world, void *block, weir_stream stream) {
+    struct weir_item item;
+    assert_ok(weir_offload_out(world->engine, block, BLOCK, stream, &item));
+    return item;
+}
+
+static void *fetch(struct world *world, struct weir_item item, weir_stream stream) {
+    void *block;
+    assert_ok(weir_offload_fetch(world->engine, item, stream, &block));
+    return block;
+}
+
+static void free_on(struct world *world, void *block, weir_stream stream) {
+    assert_ok(weir_pool_free(world->pool, block, stream));
+}
+
+static void the_copy_out_starts_after_what_the_callers_stream_has_queued(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){0});
+    const weir_stream callers[] = {world.compute, world.other, world.compute};
+    for (uint64_t step = 0; step < 3; step++) {
+        weir_stream caller = callers[step];
+        void *block = device_block(&world, BLOCK, caller);
+        struct gate *gate = gate_close(&world, caller);
+        fill_on(&world, block, BLOCK, step, caller);
+        struct weir_item item = offload(&world, block, caller);
+        assert_held_back(&world, world.to_host);
+        gate_open(gate);
+        block = fetch(&world, item, caller);
+        assert_pattern(&world, block, BLOCK, step, caller);
+        free_on(&world, block, caller);
+    }
+    world_close(&world);
+}
+
+static void a_device_block_is_not_reused_before_its_copy_out_has_passed(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block);
+    const weir_stream callers[] = {world.compute, world.other, world.compute};
+    for (uint64_t step = 0; step < 3; step++) {
+        weir_stream caller = callers[step];
+        void *block = device_block(&world, BLOCK, caller);
+        fill_on(&world, block, BLOCK, step, caller);
+        struct gate *gate = gate_close(&world, world.to_host);
+        struct weir_item item = offload(&world, block, caller);
+        void *next = device_block(&world, BLOCK, caller);
+        fill_on(&world, next, BLOCK, 1000 + step, caller);
+        assert_held_back(&world, caller);
+        gate_open(gate);
+        assert_pattern(&world, next, BLOCK, 1000 + step, caller);
+        free_on(&world, next, caller);
+        block = fetch(&world, item, caller);
+        assert_pattern(&world, block, BLOCK, step, caller);
+        free_on(&world, block, caller);
+    }
+    world_close(&world);
+}
+
+static void a_fetch_right_after_the_offload_waits_for_the_copy_out(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 7, world.compute);
+    struct gate *gate = gate_close(&world, world.to_host);
+    struct weir_item item = offload(&world, block, world.compute);
+    block = fetch(&world, item, world.other);
+    struct device_read *read = read_on(&world, block, BLOCK, world.other);
+    assert_held_back(&world, world.to_device);
+    gate_open(gate);
+    check_read(&world, read, 7);
+    free_on(&world, block, world.other);
+    world_close(&world);
+}
+
+static void the_consumer_waits_for_the_copy_in(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 8, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_ok(weir_stream_synchronize(world.device, world.to_host));
+    struct gate *gate = gate_close(&world, world.to_device);
+    assert_ok(weir_offload_prefetch(world.engine, item, world.compute));
+    block = fetch(&world, item, world.other); /* on another stream than the prefetch */
+    struct device_read *read = read_on(&world, block, BLOCK, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    check_read(&world, read, 8);
+    free_on(&world, block, world.other);
+    world_close(&world);
+}
+
+static void the_copy_in_waits_until_the_consumers_stream_has_left_the_block(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block);
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 9, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_ok(weir_device_synchronize(world.device));
+
+    void *before = device_block(&world, BLOCK, world.other);
+    fill_on(&world, before, BLOCK, 10, world.other);
+    struct gate *gate = gate_close(&world, world.other);
+    struct device_read *read = read_on(&world, before, BLOCK, world.other);
+    free_on(&world, before, world.other);
+    block = fetch(&world, item, world.other); /* the same memory, free in the order of that stream */
+    assert_held_back(&world, world.to_device);
+    gate_open(gate);
+    check_read(&world, read, 10);
+    assert_pattern(&world, block, BLOCK, 9, world.other);
+    free_on(&world, block, world.other);
+    world_close(&world);
+}
+
+static void a_host_block_is_not_written_again_before_the_copy_in_has_read_it(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){.host_budget_bytes = BLOCK});
+    void *first = device_block(&world, BLOCK, world.compute);
+    void *second = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, first, BLOCK, 11, world.compute);
+    fill_on(&world, second, BLOCK, 12, world.compute);
+    struct weir_item item = offload(&world, first, world.compute);
+    assert_ok(weir_stream_synchronize(world.device, world.to_host));
+    struct gate *gate = gate_close(&world, world.to_device);
+    first = fetch(&world, item, world.compute);
+    struct device_read *read = read_on(&world, first, BLOCK, world.compute);
+    item = offload(&world, second, world.other); /* the only host block, that the copy in has yet to read */
+    assert_int_equal(engine_stats(&world).kept, 0);
+    assert_held_back(&world, world.to_host);
+    gate_open(gate);
+    check_read(&world, read, 11);
+    second = fetch(&world, item, world.other);
+    assert_pattern(&world, second, BLOCK, 12, world.other);
+    free_on(&world, first, world.compute);
+    free_on(&world, second, world.other);
+    world_close(&world);
+}
+
+static void the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){.host_budget_bytes = BLOCK / 2});
+    void *block = device_block(&world, BLOCK, world.compute);
+    struct gate *gate = gate_close(&world, world.compute);
+    fill_on(&world, block, BLOCK, 13, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_int_equal(engine_stats(&world).kept, 1);
+    void *back = fetch(&world, item, world.other);
+    assert_ptr_equal(back, block);
+    struct device_read *read = read_on(&world, back, BLOCK, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    check_read(&world, read, 13);
+    free_on(&world, back, world.other);
+    world_close(&world);
+}
+
+static void a_program_is_not_given_a_host_block_that_a_copy_still_reads(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){.host_budget_bytes = 2 * BLOCK});
+    const size_t part = BLOCK / 4;
+    void *device = device_block(&world, part, world.compute);
+    void *host;
+    void *next;
+    void *third;
+    assert_ok(weir_host_pool_alloc(world.host, BLOCK, &host));
+    char *inside = (char *)host + part;
+    fill_host(inside, part, 14);
+    struct gate *gate = gate_close(&world, world.compute);
+    assert_ok(weir_copy(world.device, device, inside, part, world.compute)); /* from an inner address */
+    struct device_read *read = read_on(&world, device, part, world.compute);
+    assert_ok(weir_host_pool_free_on(world.host, host, world.compute));
+
+    assert_ok(weir_host_pool_alloc(world.host, BLOCK, &next));
+    assert_ptr_not_equal(next, host);
+    fill_host(next, BLOCK, 15);
+    assert_int_equal(weir_host_pool_alloc(world.host, BLOCK, &third), WEIR_OUT_OF_HOST_MEMORY);
+    gate_open(gate);
+    check_read(&world, read, 14);
+    assert_ok(weir_host_pool_alloc(world.host, BLOCK, &third)); /* the copy has passed */
+    assert_ptr_equal(third, host);
+    weir_host_pool_free(world.host, next);
+    weir_host_pool_free(world.host, third);
+    free_on(&world, device, world.compute);
+    world_close(&world);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_copy_out_starts_after_what_the_callers_stream_has_queued),
+        cmocka_unit_test(a_device_block_is_not_reused_before_its_copy_out_has_passed),
+        cmocka_unit_test(a_fetch_right_after_the_offload_waits_for_the_copy_out),
+        cmocka_unit_test(the_consumer_waits_for_the_copy_in),
+        cmocka_unit_test(the_copy_in_waits_until_the_consumers_stream_has_left_the_block),
+        cmocka_unit_test(a_host_block_is_not_written_again_before_the_copy_in_has_read_it),
+        cmocka_unit_test(the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer),
+        cmocka_unit_test(a_program_is_not_given_a_host_block_that_a_copy_still_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
