@@ -83,6 +83,14 @@ static int close_rank(struct rank *r, int status) {
     return failure ? failure : status;
 }
 
+static int refuse_ranks(const struct weir_device_info *info, enum weir_status status) {
+    if (!info->emulated && status == WEIR_NOT_SUPPORTED)
+        return launch_refuse("the device is a GPU, and this weir-train is built without CUDA (nvcc, cuBLAS, NCCL); "
+                             "build it with the preset cuda, or give --device=emulated");
+    fprintf(stderr, "weir-train: the ranks can't be joined: %s\n", weir_status_text(status));
+    return 1;
+}
+
 static int run_rank(const struct config *c, int argc, char **argv) {
     struct rank r = {0};
     struct weir_device_info info = {.size = sizeof info, .emulated = true};
@@ -90,10 +98,7 @@ static int run_rank(const struct config *c, int argc, char **argv) {
     if (device == WEIR_OK) weir_device_get_info(r.device, &info);
     enum weir_status opened = info.emulated ? comm_open_mpi(&argc, &argv, (int)c->ep, &r.comm)
                                             : comm_open_nccl(&argc, &argv, (int)c->ep, &r.comm);
-    if (opened != WEIR_OK) {
-        fprintf(stderr, "weir-train: %s\n", weir_status_text(opened));
-        return 1;
-    }
+    if (opened != WEIR_OK) return refuse_ranks(&info, opened);
     int status = open_rank(c, &r, device);
     if (!status && r.comm.table->barrier(&r.comm) == WEIR_OK)
         status = train_run(c, &r.comm, r.device, r.pool, &r.data, r.report);
