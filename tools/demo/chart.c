@@ -69,38 +69,41 @@ static double height(const struct chart_frame *frame, size_t bytes) {
     return fmax(HIGH - (double)bytes / (double)frame->top_bytes * HIGH, 0.0);
 }
 
-/* The time at which the samples of the step that starts at `first` end, and where the next step's start. */
-static size_t step_end(const struct timeline *timeline, size_t first, double *end_ms) {
-    size_t next = first;
-    while (next < timeline->sample_count && timeline->samples[next].step == timeline->samples[first].step) next++;
-    *end_ms = timeline->samples[next < timeline->sample_count ? next : next - 1].ms;
-    return next;
+/* The samples of one step, and where they lie: x = left + (ms - begin_ms) * scale. */
+struct span {
+    size_t first, next; /* next: the first sample of the step after */
+    double begin_ms, ms, left, right, scale;
+};
+
+/* A step that a refusal cut short gets the part of its width that its time is of the step before it. */
+static struct span span_from(const struct chart_frame *frame, const struct run *run, size_t first, double before_ms) {
+    const struct timeline *timeline = timeline_of(run);
+    int64_t step = timeline->samples[first].step;
+    struct span span = {.first = first, .next = first, .begin_ms = timeline->samples[first].ms};
+    while (span.next < timeline->sample_count && timeline->samples[span.next].step == step) span.next++;
+    bool last = span.next == timeline->sample_count;
+    span.ms = timeline->samples[last ? span.next - 1 : span.next].ms - span.begin_ms;
+    span.left = step_x(frame, (double)step);
+    span.right = step_x(frame, (double)step + 1.0);
+    bool cut = last && run->outcome == RUN_OUT_OF_MEMORY && before_ms > span.ms;
+    span.scale = (span.right - span.left) / fmax(cut ? before_ms : span.ms, 1e-6);
+    return span;
 }
 
-/* Chooses the columns: at most one a unit of width, always the last sample. A step that a refusal cut short gets the
- * part of its width that its time is of the step before it. */
+/* Chooses the columns: at most one a unit of width, always the last sample. */
 static size_t columns_choose(const struct chart_frame *frame, const struct run *run, struct column columns[WIDE + 1]) {
     const struct timeline *timeline = timeline_of(run);
     size_t count = 0;
-    double before_ms = 0.0;
-    for (size_t first = 0, next; first < timeline->sample_count; first = next) {
-        const struct sample *begin = &timeline->samples[first];
-        double end_ms, left = step_x(frame, (double)begin->step), right = step_x(frame, (double)begin->step + 1.0);
-        next = step_end(timeline, first, &end_ms);
-        double ms = end_ms - begin->ms;
-        bool cut = next == timeline->sample_count && run->outcome == RUN_OUT_OF_MEMORY && before_ms > ms;
-        double scale = (right - left) / fmax(cut ? before_ms : ms, 1e-6);
-        before_ms = begin->step >= 1 ? ms : 0.0;
-        for (size_t i = first; i < next; i++) {
-            const struct sample *sample = &timeline->samples[i];
-            int x = (int)fmin(left + (sample->ms - begin->ms) * scale, right);
-            bool again = count > 0 && columns[count - 1].x >= x;
-            bool last = i + 1 == timeline->sample_count;
-            if (!again)
-                columns[count++] = (struct column){x, sample};
-            else if (last || live_of(timeline, sample) > live_of(timeline, columns[count - 1].sample))
-                columns[count - 1].sample = sample;
-        }
+    struct span span = {0};
+    for (size_t i = 0; i < timeline->sample_count; i++) {
+        const struct sample *sample = &timeline->samples[i];
+        if (i == span.next) span = span_from(frame, run, i, i > 0 && timeline->samples[i - 1].step > 0 ? span.ms : 0.0);
+        int x = (int)fmin(span.left + (sample->ms - span.begin_ms) * span.scale, span.right);
+        bool together = count > 0 && columns[count - 1].x >= x, last = i + 1 == timeline->sample_count;
+        if (!together)
+            columns[count++] = (struct column){x, sample};
+        else if (last || live_of(timeline, sample) > live_of(timeline, columns[count - 1].sample))
+            columns[count - 1].sample = sample;
     }
     assert(count <= WIDE + 1);
     return count;

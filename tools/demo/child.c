@@ -106,59 +106,69 @@ static void end_group(pid_t pid, double *asked_at) {
     }
 }
 
-static struct child_result attend(const struct child *child, pid_t pid, struct lines *lines, int input) {
+/* Passes the output on until the leader has ended, and ends it where that is due. Gives: whether more output may come. */
+static bool attend(const struct child *child, pid_t pid, struct lines *lines, int input, bool *too_long) {
     double began = now_seconds(), asked_at = 0.0;
-    bool too_long = false, open = true, ended = false;
-    while (open && !(ended = has_ended(pid))) {
-        open = pump(lines, input);
-        too_long = too_long || now_seconds() - began > child->limit_seconds;
-        if (interrupted || too_long) end_group(pid, &asked_at);
-    }
-    /* Closed its output and goes on: wait for its end as above, without the output. */
-    while (!ended && !(ended = has_ended(pid))) {
+    bool open = true;
+    while (!has_ended(pid)) {
         const struct timespec while_ = {.tv_nsec = POLL_MS * 1000000L};
-        ppoll(NULL, 0, &while_, &mask_outside);
-        too_long = too_long || now_seconds() - began > child->limit_seconds;
-        if (interrupted || too_long) end_group(pid, &asked_at);
+        if (open)
+            open = pump(lines, input);
+        else
+            ppoll(NULL, 0, &while_, &mask_outside); /* it closed its output and goes on */
+        *too_long = *too_long || now_seconds() - began > child->limit_seconds;
+        if (interrupted || *too_long) end_group(pid, &asked_at);
     }
-    kill(-pid, SIGKILL); /* what it may have left behind; it has ended itself */
-    while (open && poll(&(struct pollfd){.fd = input, .events = POLLIN}, 1, 0) > 0) open = pump(lines, input);
+    return open;
+}
+
+/* What is left of the group, what is left of the output, and how it ended. */
+static struct child_result conclude(pid_t pid, struct lines *lines, int input, bool open, bool too_long) {
+    struct child_result result = {.end = CHILD_KILLED};
     int status = 0;
+    kill(-pid, SIGKILL); /* what it may have left behind; it has ended itself, and is not reaped yet */
+    while (open && poll(&(struct pollfd){.fd = input, .events = POLLIN}, 1, 0) > 0) open = pump(lines, input);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    struct child_result result = {.seconds = now_seconds() - began};
-    result.end = interrupted         ? CHILD_INTERRUPTED
-                 : too_long          ? CHILD_TOO_LONG
-                 : WIFEXITED(status) ? CHILD_EXITED
-                                     : CHILD_KILLED;
-    result.status = interrupted ? interrupted : WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    if (WIFEXITED(status)) result.end = CHILD_EXITED;
+    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    if (too_long) result.end = CHILD_TOO_LONG;
+    if (interrupted) result = (struct child_result){.end = CHILD_INTERRUPTED, .status = interrupted};
     return result;
 }
 
 static struct child_result not_started(int code) { return (struct child_result){CHILD_NOT_STARTED, code, 0.0}; }
 
-struct child_result child_run(const struct child *child) {
-    int output[2], trouble[2], code = 0;
-    struct lines lines = {.child = child, .log = fopen(child->log_path, "we")};
-    if (!lines.log) return not_started(errno);
-    if (pipe2(output, O_CLOEXEC) != 0 || pipe2(trouble, O_CLOEXEC) != 0) return not_started(errno);
+static struct child_result run_with_pipes(const struct child *child, struct lines *lines, int output[2],
+                                          int trouble[2]) {
+    int code = 0;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) become(child, output[1], trouble[1], parent);
-    code = errno;
+    if (pid < 0) return not_started(errno);
     close(output[1]);
     close(trouble[1]);
-    struct child_result result = not_started(code);
-    if (pid > 0) {
-        setpgid(pid, pid); /* the child does it too: whoever comes first */
-        ssize_t told;
-        while ((told = read(trouble[0], &code, sizeof code)) < 0 && errno == EINTR) {
-        }
-        result = attend(child, pid, &lines, output[0]);
-        if (told == (ssize_t)sizeof code) result = not_started(code);
+    output[1] = trouble[1] = -1;
+    setpgid(pid, pid); /* the child does it too: whoever comes first */
+    ssize_t told;
+    do told = read(trouble[0], &code, sizeof code); /* ends when the program has taken over */
+    while (told < 0 && errno == EINTR);
+    double began = now_seconds();
+    bool too_long = false, open = attend(child, pid, lines, output[0], &too_long);
+    struct child_result result = conclude(pid, lines, output[0], open, too_long);
+    result.seconds = now_seconds() - began;
+    return told == (ssize_t)sizeof code ? not_started(code) : result;
+}
+
+struct child_result child_run(const struct child *child) {
+    int output[2] = {-1, -1}, trouble[2] = {-1, -1};
+    struct lines lines = {.child = child, .log = fopen(child->log_path, "we")};
+    bool ready = lines.log && pipe2(output, O_CLOEXEC) == 0 && pipe2(trouble, O_CLOEXEC) == 0;
+    struct child_result result = ready ? run_with_pipes(child, &lines, output, trouble) : not_started(errno);
+    for (size_t i = 0; i < 2; i++) {
+        if (output[i] >= 0) close(output[i]);
+        if (trouble[i] >= 0) close(trouble[i]);
     }
-    close(output[0]);
-    close(trouble[0]);
-    fclose(lines.log);
+    if (lines.log) fclose(lines.log);
     return result;
 }
 

@@ -130,7 +130,8 @@ static void read_streams(struct reader *reader, const json_t *rank, struct rank_
 }
 
 static void read_refusal(struct reader *reader, const json_t *entry, struct refusal *into) {
-    get_text(reader, entry, "stream", REQUIRED, into->stream, sizeof into->stream);
+    get_text(reader, entry, "stream", OPTIONAL, into->stream, sizeof into->stream);
+    if (!into->stream[0]) snprintf(into->stream, sizeof into->stream, "unnamed");
     into->asked_bytes = get_size(reader, entry, "asked_bytes", REQUIRED);
     into->limit_bytes = get_size(reader, entry, "limit_bytes", REQUIRED);
     into->live_bytes = get_size(reader, entry, "live_bytes", REQUIRED);

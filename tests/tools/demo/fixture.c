@@ -61,6 +61,7 @@ char *fixture_written(const struct demo *demo, void (*write)(const struct demo *
     FILE *out = open_memstream(&text, &length);
     write(demo, out);
     fclose(out);
+    if (!text) fail_msg("no memory for what is written");
     return text;
 }
 

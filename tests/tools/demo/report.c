@@ -19,11 +19,13 @@ static int drop(void **state) {
 }
 
 static void has(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("\"%s\" is not in:\n%s", part, text);
+    assert_non_null(text);
+    if (!strstr(text, part)) fail_msg("\"%s\" is not in:\n%s", part, text ? text : "");
 }
 
 static void has_not(const char *text, const char *part) {
-    if (strstr(text, part)) fail_msg("\"%s\" is in:\n%s", part, text);
+    assert_non_null(text);
+    if (strstr(text, part)) fail_msg("\"%s\" is in:\n%s", part, text ? text : "");
 }
 
 /* ---- table --------------------------------------------------------------------------------------------------------- */
