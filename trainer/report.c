@@ -181,24 +181,22 @@ static void print_time(const struct report *r) {
            mean.seconds > 0 ? other_ms(&mean) / mean.seconds / 10 : 0);
 }
 
+/* Of a run that has taken a step; else the failure's sentence says all. */
 static void print_summary(const struct report *r, const struct outcome *o) {
     char live[32], held[32], capacity[32], rate[32];
+    if (!r->step_count) return;
+    const struct step_record *last = &r->steps[r->step_count - 1], *best = best_validation(r);
     printf("%s", strcmp(o->name, "out_of_memory") ? o->name : "out of memory");
     if (o->failed_step) printf(" in step %lld", (long long)o->failed_step);
-    printf(" after %zu step%s", r->step_count, r->step_count == 1 ? "" : "s");
-    if (r->step_count) {
-        const struct step_record *last = &r->steps[r->step_count - 1], *best = best_validation(r);
-        printf(": loss %.4f to %.4f", r->steps[0].loss, last->loss);
-        if (best) printf(", best validation loss %.4f (step %lld)", best->validation_loss, (long long)best->step);
-        printf(", %s tokens/s\n", text_of_count((uint64_t)report_tokens_per_s(r), rate));
-        printf("memory: peak live %s (%.1f %%), peak held %s (%.1f %%) of %s, on the fullest rank\n",
-               text_of_bytes(last->live_bytes, live), percent(last->live_bytes, last->capacity_bytes),
-               text_of_bytes(last->held_bytes, held), percent(last->held_bytes, last->capacity_bytes),
-               text_of_bytes(last->capacity_bytes, capacity));
-        print_time(r);
-    } else {
-        printf("\n");
-    }
+    printf(" after %zu step%s: loss %.4f to %.4f", r->step_count, r->step_count == 1 ? "" : "s", r->steps[0].loss,
+           last->loss);
+    if (best) printf(", best validation loss %.4f (step %lld)", best->validation_loss, (long long)best->step);
+    printf(", %s tokens/s\n", text_of_count((uint64_t)report_tokens_per_s(r), rate));
+    printf("memory: peak live %s (%.1f %%), peak held %s (%.1f %%) of %s, on the fullest rank\n",
+           text_of_bytes(last->live_bytes, live), percent(last->live_bytes, last->capacity_bytes),
+           text_of_bytes(last->held_bytes, held), percent(last->held_bytes, last->capacity_bytes),
+           text_of_bytes(last->capacity_bytes, capacity));
+    print_time(r);
     fflush(stdout);
 }
 
