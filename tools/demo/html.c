@@ -186,12 +186,13 @@ static void paragraph(void *to, const char *sentence) {
 }
 
 static void commands_write(const struct demo *demo, FILE *out) {
-    fputs("<section>\n<h2>Made by</h2>\n<pre tabindex=\"0\">", out);
+    fputs("<section>\n<h2>Made by</h2>\n<ul class=\"commands\">\n", out);
     for (size_t i = 0; i < demo->command_count; i++) {
+        fputs("<li><code>", out);
         html_text(demo->commands[i], out);
-        fputc('\n', out);
+        fputs("</code></li>\n", out);
     }
-    fprintf(out, "</pre>\n<p>In %.0f seconds, on ", demo->seconds);
+    fprintf(out, "</ul>\n<p>In %.0f seconds, on ", demo->seconds);
     html_text(demo->measured->data_path, out);
     fprintf(out, " (%lld bytes).</p>\n</section>\n", (long long)demo->measured->data_bytes);
 }

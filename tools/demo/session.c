@@ -47,6 +47,14 @@ static bool join(char path[PATH_MAX], const char *folder, const char *rest) {
     return length >= 0 && length < PATH_MAX;
 }
 
+/* A path below the folder where we are is shown from there. */
+static void shorten(char path[PATH_MAX]) {
+    char here[PATH_MAX];
+    size_t length = getcwd(here, sizeof here) ? strlen(here) : 0;
+    if (length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
+        memmove(path, path + length + 1, strlen(path + length));
+}
+
 static bool find_program(char path[PATH_MAX], const char *folder, const char *name, char *message) {
     if (join(path, folder, name) && access(path, X_OK) == 0) return true;
     return sentence(message, "%s: %s; weir-demo runs the program that lies beside it", path, strerror(errno));
@@ -59,6 +67,7 @@ static bool find_config(struct session *session, const char *folder, char *messa
                        : (join(session->config, folder, "/../share/weir/configs/demo.yaml") &&
                           access(session->config, R_OK) == 0) ||
                              join(session->config, WEIR_SOURCE_CONFIGS, "/demo.yaml");
+    shorten(session->config);
     if (found && access(session->config, R_OK) == 0) return true;
     return sentence(message, "configuration %s: %s", session->config, strerror(errno));
 }
@@ -69,11 +78,9 @@ static bool choose_out(struct session *session, const char *folder) {
     if (session->options->out) return join(session->out, session->options->out, "");
     if (!join(cache, folder, "/../CMakeCache.txt")) return false;
     if (access(cache, F_OK) != 0) return join(session->out, "weir-demo-report", "");
-    char tree[PATH_MAX], resolved[PATH_MAX], here[PATH_MAX];
+    char tree[PATH_MAX], resolved[PATH_MAX];
     if (!join(tree, folder, "/..") || !realpath(tree, resolved) || !join(session->out, resolved, "/demo")) return false;
-    size_t length = getcwd(here, sizeof here) ? strlen(here) : 0;
-    if (length > 1 && strncmp(session->out, here, length) == 0 && session->out[length] == '/')
-        memmove(session->out, session->out + length + 1, strlen(session->out + length)); /* shorter to read */
+    shorten(session->out);
     return true;
 }
 

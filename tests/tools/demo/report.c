@@ -242,7 +242,7 @@ static void the_page_shows_each_run_with_its_capacity_and_its_refusal(void **sta
     has(page, "out of memory, step 2");
     has(page, "fill=\"url(#idle0)\"");
     has(page, "<b>refused</b> 6.00 MiB on compute<br/>16.0 MiB idle on other streams");
-    has(page, "--name='a &#38; b'\n");
+    has(page, "<li><code>weir-train --config=configs/demo.yaml --name='a &#38; b'</code></li>");
     free(page);
 }
 
