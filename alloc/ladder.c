@@ -60,7 +60,8 @@ static bool take_ordered(struct weir_pool *pool, const struct weir__request *req
 }
 
 static bool take_complete(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    return weir__order_poll(&pool->order) && take_ordered(pool, request, choice);
+    return (weir__order_poll(&pool->order) && take_ordered(pool, request, choice)) ||
+           (weir__order_poll_streams(&pool->order) && take_ordered(pool, request, choice));
 }
 
 /* Of the best fits that other streams have, the one that has been idle the longest: its mark is likely to have passed

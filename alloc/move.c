@@ -408,7 +408,7 @@ static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
 
 enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done) {
     enum weir_status status = WEIR_OK;
-    weir__order_poll(&pool->order);
+    weir__order_poll_streams(&pool->order);
     if (pool->pages.spare_count < pages) status = make_spare(pool, pages - pool->pages.spare_count);
     *done = give_spare_back(pool, pages);
     return status;

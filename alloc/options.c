@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR_OPTIONS: "policy:footprint,limit:0.9,wait_limit:500ms". */
-#include <stdlib.h>
 #include <string.h>
 
 #include "alloc/pool.h"
@@ -26,10 +25,22 @@ static enum weir_status parse_policy(const char *value, struct weir__options *op
     return WEIR__INVALID("WEIR_OPTIONS: policy:%s is not one of latency, footprint, per-stream", value);
 }
 
+/* Reads "digits" or "digits.digits" by hand, since strtod follows the program's locale. Gives the end, `text` itself when
+ * there is no number. */
+static const char *read_decimal(const char *text, double *number) {
+    const char *at = text;
+    double place = 1;
+    *number = 0;
+    for (; *at >= '0' && *at <= '9'; at++) *number = *number * 10 + (*at - '0');
+    if (at == text || *at != '.') return at;
+    for (at++; *at >= '0' && *at <= '9'; at++) *number += (*at - '0') * (place /= 10);
+    return at;
+}
+
 /* A fraction of the capacity when it has a point or a percent sign and no unit, else bytes. */
 static enum weir_status parse_limit(const char *value, struct weir__options *options) {
-    char *end = NULL;
-    double number = strtod(value, &end);
+    double number;
+    const char *end = read_decimal(value, &number);
     bool percent = end != value && strcmp(end, "%") == 0;
     if (percent || (end != value && *end == 0 && strchr(value, '.') != NULL)) {
         double fraction = percent ? number / 100 : number;
@@ -50,8 +61,8 @@ static enum weir_status parse_wait_limit(const char *value, struct weir__options
         const char *unit;
         double ns;
     } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end = NULL;
-    double number = strtod(value, &end);
+    double number;
+    const char *end = read_decimal(value, &number);
     for (size_t i = 0; end != value && i < sizeof units / sizeof *units; i++) {
         double ns = number * units[i].ns;
         if (strcmp(end, units[i].unit) != 0 || !(ns >= 1 && ns < 1e18)) continue;

@@ -205,18 +205,6 @@ bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_numb
                            slot->bytes_since_mark >= WEIR__MARK_GRANULES * order->granule);
 }
 
-static bool lacks_mark(const struct weir__order *order, struct weir__tag tag) {
-    const struct weir__slot *slot = order->slots[tag.slot];
-    return slot->alive && !weir__order_is_complete(order, tag) && tag.tick == slot->tick;
-}
-
-enum weir_status weir__order_mark_extent(struct weir__order *order, const struct weir__extent *extent) {
-    enum weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < extent->tag_count && status == WEIR_OK; i++)
-        if (lacks_mark(order, extent->tags[i])) status = weir__order_mark(order, extent->tags[i].slot);
-    return status;
-}
-
 /* ---- what is known ---------------------------------------------------------------------------------------------- */
 
 struct weir__tag weir__order_tag(struct weir__order *order, uint32_t slot_number, size_t bytes) {
@@ -263,6 +251,24 @@ bool weir__order_poll(struct weir__order *order) {
     if (weir__device_enter(order->device) != WEIR_OK) return false;
     bool advanced = false;
     for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i]);
+    weir__device_leave(order->device);
+    return advanced;
+}
+
+/* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
+static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
+    if (!slot->alive || slot->frees_since_mark == 0) return false;
+    if (order->device->driver->stream_query(slot->stream) != CUDA_SUCCESS) return false;
+    slot->complete = slot->tick++;
+    slot->frees_since_mark = 0;
+    slot->bytes_since_mark = 0;
+    return true;
+}
+
+bool weir__order_poll_streams(struct weir__order *order) {
+    bool advanced = weir__order_poll(order);
+    if (weir__device_enter(order->device) != WEIR_OK) return advanced;
+    for (uint32_t i = 1; i < order->count; i++) advanced |= query_stream(order, order->slots[i]);
     weir__device_leave(order->device);
     return advanced;
 }

@@ -102,12 +102,12 @@ bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slo
 
 /* Asks the driver which marks have passed. Gives: true when something new is complete. */
 bool weir__order_poll(struct weir__order *order);
+/* The same, and for slots with tags after their last mark whether the whole stream is empty: dearer, sees more. */
+bool weir__order_poll_streams(struct weir__order *order);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
 /* (unlocks) Records a mark on a slot's stream now. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
 enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot);
-/* (unlocks) Makes sure that every tag of the extent has a mark at or after it. */
-enum weir_status weir__order_mark_extent(struct weir__order *order, const struct weir__extent *extent);
 /* (unlocks) Makes a slot's stream run after a tag: it waits for the first sufficient mark, recorded now if there is
  * none. Gives: *waited when the driver was asked to wait. Fails: the driver; nothing is known that was not before. */
 enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slot, struct weir__tag tag, bool *waited);

@@ -156,11 +156,14 @@ static enum weir_status add_segment(struct weir_pool *pool, const struct weir__r
     pthread_mutex_unlock(&pool->lock);
     enum weir_status status = weir__plain_alloc(pool->device, bytes, &address, &pool->plain_memory_calls);
     pthread_mutex_lock(&pool->lock);
-    pool->unmapped_bytes -= bytes;
-    if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 2)) {
+    bool room = weir__extent_reserve(&pool->store, 2);
+    if (status == WEIR_OK && !room) {
+        pthread_mutex_unlock(&pool->lock);
         weir__plain_free(pool->device, address, &pool->plain_memory_calls);
+        pthread_mutex_lock(&pool->lock);
         status = no_host_memory();
     }
+    pool->unmapped_bytes -= bytes;
     if (status != WEIR_OK) {
         weir__account_unhold(pool, bytes);
         free(segment);
@@ -335,19 +338,14 @@ static void per_stream_after_release(struct weir_pool *pool, uint32_t freed_on) 
     }
 }
 
+/* Nothing is queued on the segment's stream: its last query found it empty, and nothing was freed there since. */
 static bool is_over(const struct weir_pool *pool, const struct weir__segment *segment) {
     const struct weir__slot *slot = pool->order.slots[segment->first->home];
-    return slot->complete + 1 >= slot->tick;
+    return slot->complete + 1 == slot->tick && slot->frees_since_mark == 0;
 }
 
 static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {
-    enum weir_status status = WEIR_OK;
-    for (uint32_t i = 1; i < pool->order.count && status == WEIR_OK; i++)
-        if (pool->order.slots[i]->alive && pool->order.slots[i]->idle_bytes > 0)
-            status = weir__order_mark(&pool->order, i);
-    if (status != WEIR_OK) return status;
-    process_events(pool);
-    weir__order_poll(&pool->order);
+    if (weir__order_poll_streams(&pool->order)) free_complete_blocks(pool);
     return free_segments(pool, claim_segments(pool, is_over), target_bytes);
 }
 
