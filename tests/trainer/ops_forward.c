@@ -100,17 +100,25 @@ static void rope_turns_pairs_by_their_position_in_the_sequence(void **state) {
     rig_close(&rig);
 }
 
-/* A second shape must not use the first one's angles. */
+/* Angles are kept from call to call: a change of D alone, and of S alone, must be seen. */
 static void rope_follows_a_change_of_shape(void **state) {
     (void)state;
+    enum { WIDEST = 16 };
+    const int64_t shapes[][2] = {{4, 2}, {4, 4}, {2, 4}, {4, 4}};
     struct rig rig;
     rig_open(&rig, WIRE_REAL);
-    real *x = rig_values(&rig, 8, (const double[8]){1, 1, 1, 1, 1, 1, 1, 1});
-    real *again = rig_values(&rig, 8, (const double[8]){1, 1, 1, 1, 1, 1, 1, 1});
-    rig_done(&rig, rig.table->rope(&rig.ops, x, 4, 4, 1, 2, 1, rig.stream));
-    rig_done(&rig, rig.table->rope(&rig.ops, again, 2, 2, 1, 4, 1, rig.stream));
-    const double c = cos(1), s = sin(1), slow_c = cos(0.01), slow_s = sin(0.01);
-    assert_near("D = 4", again, (const double[8]){1, 1, 1, 1, c - s, slow_c - slow_s, c + s, slow_c + slow_s}, 8, 1e-6);
+    for (int64_t shape = 0; shape < COUNT(shapes); shape++) {
+        const int64_t rows = shapes[shape][0], width = shapes[shape][1], pairs = width / 2;
+        real *x = rig_zeros(&rig, WIDEST);
+        double expected[WIDEST] = {0};
+        for (int64_t i = 0; i < rows * width; i++) {
+            double angle = (double)(i / width) * pow(OPS_ROPE_BASE, -2.0 * (double)(i % pairs) / (double)width);
+            expected[i] = i % width < pairs ? cos(angle) : sin(angle);
+            x[i] = i % width < pairs;
+        }
+        rig_done(&rig, rig.table->rope(&rig.ops, x, rows, rows, 1, width, 1, rig.stream));
+        assert_near("turned", x, expected, rows * width, 1e-6);
+    }
     rig_close(&rig);
 }
 
