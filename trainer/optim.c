@@ -169,6 +169,13 @@ enum weir_status optim_squares(struct optim *o) {
     return WEIR_OK;
 }
 
+enum weir_status optim_clip(struct optim *o, double limit) {
+    struct model *m = o->model;
+    EACH_PACK(&m->fsdp, pack)
+    OP(m, clip, pack->reduced, m->sums + 1, limit, pack->shard, m->streams->stream[COMPUTE]);
+    return WEIR_OK;
+}
+
 /* ---- AdamW ----------------------------------------------------------------------------------------------------- */
 
 static enum weir_status adamw_update(struct optim *o, struct pack *pack, double rate) {
@@ -305,11 +312,9 @@ static enum weir_status muon_update(struct optim *o, double rate) {
 enum weir_status optim_step(struct optim *o, double rate, double clip) {
     struct model *m = o->model;
     struct streams *s = m->streams;
-    weir_stream compute = s->stream[COMPUTE];
     o->step++;
     TRY(span_begin(s, CAUSE_OPTIMIZER));
-    EACH_PACK(&m->fsdp, pack)
-    if (clip > 0) OP(m, clip, pack->reduced, m->sums + 1, clip, pack->shard, compute);
+    if (clip > 0) TRY(optim_clip(o, clip));
     EACH_PACK(&m->fsdp, pack) TRY(adamw_update(o, pack, rate));
     if (o->muon) TRY(muon_update(o, rate));
     EACH_PACK(&m->fsdp, pack) {

@@ -50,8 +50,9 @@ bool optim_uses_muon(const struct config *config);
 
 /* sums[1] += the squares of this rank's gradient shards. Makes compute wait for the gradients. */
 enum weir_status optim_squares(struct optim *o);
-/* Scales the gradients to a norm of at most `clip` (0: no clipping) by sums[1], which model_sums has added up; updates
- * the weights; frees the gradients; the next gather waits for it. */
+/* Scales the gradients to a norm of at most `limit`, by sums[1], which model_sums has added up over the world. */
+enum weir_status optim_clip(struct optim *o, double limit);
+/* Clips (0: does not), updates the weights, frees the gradients. The next gather waits for it. */
 enum weir_status optim_step(struct optim *o, double rate, double clip);
 
 #endif

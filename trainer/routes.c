@@ -24,10 +24,11 @@ static struct header header_of(const struct routes *r) {
     return h;
 }
 
-/* All ranks write the same header at the same place, so the order among them does not matter. */
+/* All ranks write the same header at the same place, so the order among them does not matter; nobody has ids to write
+ * before all have opened the file, since the first weights come from all. */
 static int open_save(struct routes *r, const char *path) {
     struct header h = header_of(r);
-    r->save = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    r->save = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (r->save >= 0 && pwrite(r->save, &h, sizeof h, 0) == (ssize_t)sizeof h) return 0;
     snprintf(r->message, sizeof r->message, "can't write the routes file '%s': %s", path, strerror(errno));
     return 2;
