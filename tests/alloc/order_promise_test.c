@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Promise 1: a block is never given to a stream that is not ordered after all its tags, or made to wait for them. One
+ * test a way in which memory changes hands; each holds the old user back with a gate, lets the new one write, and looks
+ * whose bytes are there at the end. mutation_test shows that each fails when its wait is taken out. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support.h"
+
+#define BYTES (4 * PAGE) /* the block that changes hands fills the pool, so that it must be given again */
+
+struct scene {
+    struct weir_pool *pool;
+    weir_stream s0, s1;
+    unsigned fills;
+};
+
+static struct scene open_scene(enum weir_policy policy, size_t pages) {
+    return (struct scene){
+        .pool = open_pool(policy, pages), .s0 = new_stream(), .s1 = new_stream(), .fills = fills_run()};
+}
+
+static void close_scene(struct scene *scene) {
+    OK(weir_device_synchronize(test_device()));
+    assert_int_equal(wrong_bytes(), 0);
+    close_pool(scene->pool);
+    OK(weir_stream_destroy(test_device(), scene->s0));
+    OK(weir_stream_destroy(test_device(), scene->s1));
+}
+
+/* The new owner writes 0xBB on `stream`; the old user, behind the gate, 0xAA before. */
+static void new_owner_writes(struct scene *scene, void *block, weir_stream stream, struct gate *gate) {
+    queue_fill(stream, block, BYTES, 0xBB);
+    let_mutant_run(scene->fills + 1);
+    open_gate(gate);
+    OK(weir_device_synchronize(test_device()));
+    queue_check(stream, block, BYTES, 0xBB);
+}
+
+static void another_stream_waits_for_the_stream_that_freed(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    void *a = alloc(scene.pool, BYTES, scene.s1);
+    struct gate *gate = put_gate(scene.s1);
+    queue_fill(scene.s1, a, BYTES, 0xAA);
+    OK(weir_pool_free(scene.pool, a, scene.s1));
+    void *b = alloc(scene.pool, BYTES, scene.s0);
+    assert_ptr_equal(a, b);
+    assert_int_equal(stats_of(scene.pool).device_waits, 1);
+    new_owner_writes(&scene, b, scene.s0, gate);
+    close_scene(&scene);
+}
+
+static void the_allocating_stream_waits_for_a_noted_one(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    void *a = alloc(scene.pool, BYTES, scene.s0);
+    OK(weir_pool_note(scene.pool, a, scene.s1));
+    struct gate *gate = put_gate(scene.s1);
+    queue_fill(scene.s1, a, BYTES, 0xAA); /* after the note: the position is taken at the free */
+    OK(weir_pool_free(scene.pool, a, scene.s0));
+    void *b = alloc(scene.pool, BYTES, scene.s0);
+    assert_ptr_equal(a, b);
+    new_owner_writes(&scene, b, scene.s0, gate);
+    close_scene(&scene);
+}
+
+static void the_allocating_stream_waits_for_the_stream_named_in_the_free(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_FOOTPRINT, BYTES / PAGE);
+    void *a = alloc(scene.pool, BYTES, scene.s0);
+    struct gate *gate = put_gate(scene.s1);
+    queue_fill(scene.s1, a, BYTES, 0xAA);
+    OK(weir_pool_free(scene.pool, a, scene.s1));
+    void *b = alloc(scene.pool, BYTES, scene.s0);
+    assert_ptr_equal(a, b);
+    new_owner_writes(&scene, b, scene.s0, gate);
+    close_scene(&scene);
+}
+
+static void a_block_freed_after_an_event_waits_for_it(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_event event;
+    OK(weir_event_create(test_device(), false, &event));
+    void *a = alloc(scene.pool, BYTES, scene.s0);
+    struct gate *gate = put_gate(scene.s1);
+    queue_fill(scene.s1, a, BYTES, 0xAA);
+    OK(weir_event_record(test_device(), event, scene.s1));
+    OK(weir_pool_free_after(scene.pool, a, event));
+    OK(weir_event_record(test_device(), event, scene.s0)); /* recorded again right after, elsewhere */
+    void *b = alloc(scene.pool, BYTES, scene.s0);
+    assert_ptr_equal(a, b);
+    new_owner_writes(&scene, b, scene.s0, gate);
+    close_scene(&scene);
+    OK(weir_event_destroy(test_device(), event));
+}
+
+/* BR-33: the driver may give the handle of a destroyed stream to a new one. */
+static void a_new_stream_with_the_handle_of_a_destroyed_one_waits_for_it(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream old = new_stream(), fresh[64];
+    void *a = alloc(scene.pool, BYTES, old);
+    struct gate *gate = put_gate(old);
+    queue_fill(old, a, BYTES, 0xAA);
+    OK(weir_pool_free(scene.pool, a, old));
+    OK(weir_stream_destroy(test_device(), old));
+    size_t count = 0;
+    do fresh[count] = new_stream();
+    while (fresh[count++] != old && count < 64);
+    void *b = alloc(scene.pool, BYTES, fresh[count - 1]);
+    assert_ptr_equal(a, b);
+    new_owner_writes(&scene, b, fresh[count - 1], gate);
+    OK(weir_device_synchronize(test_device()));
+    while (count > 0) OK(weir_stream_destroy(test_device(), fresh[--count]));
+    close_scene(&scene);
+}
+
+/* ---- moves: unmap is a host call, so the host must have seen the last use ----------------------------------------- */
+
+struct opener {
+    struct weir_pool *pool;
+    struct gate *gate;
+};
+
+/* Opens the gate once the pool waits. */
+static void *open_when_waiting(void *argument) {
+    struct opener *opener = argument;
+    uint64_t until_ns = weir__now_ns() + 1000000000u;
+    while (stats_of(opener->pool).host_waits == 0 && weir__now_ns() < until_ns) {
+    }
+    open_gate(opener->gate);
+    return NULL;
+}
+
+static void pages_are_not_moved_before_their_last_use_is_done(void **state) {
+    (void)state;
+    struct scene scene = open_scene(WEIR_POLICY_LATENCY, 9);
+    void *holes[4], *posts[4];
+    for (int i = 0; i < 4; i++) { /* hole, post, hole, post: no two holes are neighbours */
+        holes[i] = alloc(scene.pool, PAGE, scene.s1);
+        posts[i] = alloc(scene.pool, PAGE, scene.s1);
+    }
+    OK(weir_stream_synchronize(test_device(), scene.s1));
+    struct gate *gate = put_gate(scene.s1);
+    for (int i = 0; i < 4; i++) {
+        queue_fill(scene.s1, holes[i], PAGE, 0xAA);
+        OK(weir_pool_free(scene.pool, holes[i], scene.s1));
+    }
+    struct opener opener = {.pool = scene.pool, .gate = gate};
+    pthread_t thread;
+    if (!is_mutant()) assert_int_equal(pthread_create(&thread, NULL, open_when_waiting, &opener), 0);
+    void *b = alloc(scene.pool, 4 * PAGE, scene.s0); /* a mutant unmaps the holes under the fills, which fault */
+    if (is_mutant())
+        open_gate(gate);
+    else
+        pthread_join(thread, NULL);
+    assert_true(stats_of(scene.pool).pages_moved >= 3);
+    queue_fill(scene.s0, b, 4 * PAGE, 0xBB);
+    queue_check(scene.s0, b, 4 * PAGE, 0xBB);
+    for (int i = 0; i < 4; i++) OK(weir_pool_free(scene.pool, posts[i], scene.s1));
+    close_scene(&scene);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_stream_waits_for_the_stream_that_freed),
+        cmocka_unit_test(the_allocating_stream_waits_for_a_noted_one),
+        cmocka_unit_test(the_allocating_stream_waits_for_the_stream_named_in_the_free),
+        cmocka_unit_test(a_block_freed_after_an_event_waits_for_it),
+        cmocka_unit_test(a_new_stream_with_the_handle_of_a_destroyed_one_waits_for_it),
+        cmocka_unit_test(pages_are_not_moved_before_their_last_use_is_done),
+    };
+    cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
+    return cmocka_run_group_tests_name("order_promise", tests, NULL, NULL);
+}
