@@ -6,6 +6,8 @@
  * frame   what pictures of several runs share, so that they compare: a step is equally wide in all, heights and colours
  *         are the same
  *
+ * Memory changes in steps, so a value holds until the next column.
+ *
  * The drawing is stretched to its place, so it holds areas and lines only; words lie over it as page elements. */
 #include "tools/demo/demo.h"
 
@@ -38,6 +40,12 @@ static void name_add(struct chart_frame *frame, const char *name) {
     snprintf(frame->names[place], DEMO_NAME_ROOM, "%s", full ? "others" : name);
 }
 
+static bool had_memory(const struct timeline *timeline, size_t stream) {
+    for (size_t i = 0; i < timeline->sample_count; i++)
+        if (timeline->samples[i].bytes[2 * stream] + timeline->samples[i].bytes[2 * stream + 1] > 0) return true;
+    return false;
+}
+
 static size_t larger(size_t one, size_t other) { return one > other ? one : other; }
 
 void chart_frame_make(struct chart_frame *frame, const struct run *const *runs, size_t count) {
@@ -51,7 +59,8 @@ void chart_frame_make(struct chart_frame *frame, const struct run *const *runs, 
             top = larger(top, rank->refusal.limit_bytes - rank->refusal.untaken_bytes + rank->refusal.asked_bytes);
         frame->steps = fmax(frame->steps, (double)runs[i]->steps_asked);
         if (timeline->sample_count && timeline->samples[0].step < 1) frame->before = 0.25;
-        for (size_t s = 0; s < timeline->stream_count; s++) name_add(frame, timeline->streams[s]);
+        for (size_t s = 0; s < timeline->stream_count; s++)
+            if (had_memory(timeline, s)) name_add(frame, timeline->streams[s]);
     }
     frame->steps = fmax(frame->steps, 1.0) + frame->before;
     frame->top_bytes = top + top / 8;
@@ -111,11 +120,14 @@ static size_t columns_choose(const struct chart_frame *frame, const struct run *
 
 /* ---- the drawing --------------------------------------------------------------------------------------------------- */
 
+/* What a sample found holds until the next one; the last one gets a unit of width, so that it is seen. */
 static void area_write(const struct chart_frame *frame, const struct column *columns, size_t count,
                        const size_t *floor_bytes, const size_t *roof_bytes, FILE *out) {
+    int end = columns[count - 1].x < WIDE ? columns[count - 1].x + 1 : WIDE;
+    fprintf(out, "M%d %.0f", columns[0].x, height(frame, floor_bytes[0]));
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "%c%d %.0f", i ? 'L' : 'M', columns[i].x, height(frame, roof_bytes[i]));
-    for (size_t i = count; i-- > 0;) fprintf(out, "L%d %.0f", columns[i].x, height(frame, floor_bytes[i]));
+        fprintf(out, "V%.0fH%d", height(frame, roof_bytes[i]), i + 1 < count ? columns[i + 1].x : end);
+    for (size_t i = count; i-- > 0;) fprintf(out, "V%.0fH%d", height(frame, floor_bytes[i]), columns[i].x);
     fputs("Z\"/>\n", out);
 }
 

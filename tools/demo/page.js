@@ -47,9 +47,10 @@ function fill(tip, run, column) {
   sum.forEach((kib) => element(row, 'td', mib(kib)));
 }
 
-function nearest(run, place) {
-  const apart = (column) => Math.abs(column[0] - place * run.wide);
-  return run.columns.reduce((best, column, i) => (apart(run.columns[best]) > apart(column) ? i : best), 0);
+// The last column that is not after the place: what it shows holds until the next one.
+function columnAt(run, place) {
+  const after = run.columns.findIndex((column) => column[0] > place * run.wide);
+  return after === -1 ? run.columns.length - 1 : after - 1;
 }
 
 document.querySelectorAll('.plot').forEach((plot) => {
@@ -72,7 +73,7 @@ document.querySelectorAll('.plot').forEach((plot) => {
   };
   const point = (event) => {
     const box = plot.getBoundingClientRect();
-    show(nearest(run, (event.clientX - box.left) / box.width));
+    show(columnAt(run, (event.clientX - box.left) / box.width));
   };
   hide();
   plot.addEventListener('pointermove', point);

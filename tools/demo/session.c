@@ -328,6 +328,7 @@ bool session_replay(struct session *session, const char *trace_file, int64_t ran
     add(&arguments, "%s/%s.trace.rank%lld", session->out, trace_file, (long long)rank);
     add(&arguments, "--policy=%s", policy);
     add(&arguments, "--scan");
+    if (session->measured.profile[0]) add(&arguments, "--profile=%s", session->measured.profile);
     add(&arguments, "--json=%s", json);
     note_command(session, &arguments, command, sizeof command);
     int status = arguments.failed ? -1 : run_child(session, &arguments, file, &progress, &seconds);

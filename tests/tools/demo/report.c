@@ -270,21 +270,34 @@ static void runs_without_samples_still_make_a_page(void **state) {
     free(page);
 }
 
+/* A timeline of one sample, with that much on each of its streams. */
+static void one_sample(struct timeline *timeline, char (*names)[DEMO_NAME_ROOM], size_t *bytes, struct sample *sample,
+                       size_t streams) {
+    *sample = (struct sample){.ms = 1.0, .step = 1, .bytes = bytes};
+    *timeline = (struct timeline){
+        .stream_count = streams, .sample_count = 1, .streams = names, .samples = sample, .bytes = bytes};
+}
+
 static void more_streams_than_colours_share_the_last_one(void **state) {
     struct fixture_demo *fixture = *state;
     struct chart_frame frame;
     char names[12][DEMO_NAME_ROOM];
+    size_t bytes[24];
+    struct sample sample;
     struct timeline *timeline = &fixture->weir.ranks[1].timeline, kept = *timeline;
-    for (size_t i = 0; i < 12; i++) snprintf(names[i], DEMO_NAME_ROOM, "stream %zu", i);
-    timeline->streams = names;
-    timeline->stream_count = 12;
-    timeline->sample_count = 0;
+    for (size_t i = 0; i < 12; i++) {
+        snprintf(names[i], DEMO_NAME_ROOM, "stream %zu", i);
+        bytes[2 * i] = 0;
+        bytes[2 * i + 1] = i == 3 ? 0 : MIB;
+    }
+    one_sample(timeline, names, bytes, &sample, 12);
     const struct run *runs[] = {&fixture->weir};
     chart_frame_make(&frame, runs, 1);
-    assert_int_equal(frame.name_count, CHART_COLOURS);
-    assert_string_equal(frame.names[CHART_COLOURS - 2], "stream 6");
-    assert_string_equal(frame.names[CHART_COLOURS - 1], "others");
     *timeline = kept;
+    assert_int_equal(frame.name_count, CHART_COLOURS);
+    assert_string_equal(frame.names[3], "stream 4"); /* the one without memory has no colour */
+    assert_string_equal(frame.names[CHART_COLOURS - 2], "stream 7");
+    assert_string_equal(frame.names[CHART_COLOURS - 1], "others");
 }
 
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, make, drop)
