@@ -40,12 +40,11 @@ static enum weir_status refuse(struct run *r, const char *sentence) {
 
 /* The same answer on every rank: the neediest and the smallest device decide. */
 static enum weir_status check_fits(struct run *r) {
-    struct weir_device_info info = {.size = sizeof info};
-    TRY(weir_device_get_info(r->device, &info));
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    TRY(weir_pool_get_stats(r->pool, &stats));
     const struct shape shape = shape_of(r->config, r->comm->ep);
-    const size_t limit =
-        r->config->limit && r->config->limit < info.capacity_bytes ? r->config->limit : info.capacity_bytes;
-    double need = (double)optim_state_bytes(&shape, r->comm, optim_uses_muon(r->config)), room = (double)limit;
+    double need = (double)optim_state_bytes(&shape, r->comm, optim_uses_muon(r->config));
+    double room = (double)stats.limit_bytes;
     TRY(r->comm->table->reduce_host(r->comm, '>', &need, 1));
     TRY(r->comm->table->reduce_host(r->comm, '<', &room, 1));
     if (need <= room) return WEIR_OK;
@@ -272,7 +271,8 @@ static int give_up(struct run *r, enum weir_status status) {
                                                                   : FAILED;
     if (!r->sentence[0]) {
         const char *why = weir_last_error()->status == status ? weir_last_error()->message : weir_status_text(status);
-        snprintf(r->sentence, sizeof r->sentence, "rank %d, step %" PRId64 ": %s", r->comm->rank, r->step, why);
+        snprintf(r->sentence, sizeof r->sentence, "rank %d, %s step %" PRId64 ": %s", r->comm->rank,
+                 r->step ? "in" : "before", r->step ? r->step : 1, why);
     }
     comm->fail(r->comm, answer, r->sentence);
     return answer;

@@ -37,7 +37,7 @@ static void alone_open(struct alone *alone, const struct config *config) {
 static void ranks_open(struct rig *rig, const struct config *config, int ep, bool replay) {
     struct config c = *config;
     struct comm comm = mpi;
-    comm.ep = c.ep = ep; /* a mesh is arithmetic on ranks, so one world serves them all */
+    c.ep = comm.ep = ep; /* a mesh is arithmetic on ranks, so one world serves them all */
     if (replay) strcpy(c.routes_replay, routes_path);
     rig_open(rig, &c, comm, device);
 }
@@ -351,23 +351,23 @@ static void skewed_routes_are_served_and_memory_does_not_creep(void **state) {
     struct config c = small_config();
     struct weir_pool_stats stats = {.size = sizeof stats};
     struct rig rig;
-    size_t live = 0, held = 0;
+    size_t live = 0;
     c.layers = 1;
     c.batch = 1;
     c.seq = 64;
     c.top_k = 1;
+    strcpy(c.policy, "footprint");
     write_routes(&c, SKEWED_STEPS, skewed);
     ranks_open(&rig, &c, mpi.world, true);
     for (int64_t step = 0; step < SKEWED_STEPS; step++) {
         assert_true(isfinite(rig_step(&rig, step)));
         OK(weir_pool_get_stats(rig.pool, &stats));
         if (step == 0) live = stats.live_bytes;
-        if (step == SKEWED_STEPS / 2) held = stats.held_bytes;
         if (step == 1) /* all rows of the world are at the first rank */
             assert_int_equal(rig.model.saved[0].dispatch.rows, mpi.rank == 0 ? c.seq * mpi.world : 0);
     }
     assert_int_equal(stats.live_bytes, live);
-    assert_int_equal(stats.held_bytes, held);
+    assert_true(stats.held_bytes <= stats.peak_live_bytes + stats.peak_live_bytes / 4);
     rig_close(&rig);
 }
 
