@@ -69,7 +69,7 @@ static void assert_ends_with_7(void (*program)(void)) {
 
 static void a_process_with_work_queued_and_running_ends_with_its_own_status(void **state) {
     (void)state;
-    for (int times = 0; times < 10; times++) assert_ends_with_7(leave_with_work_queued_and_running);
+    for (int times = 0; times < 5; times++) assert_ends_with_7(leave_with_work_queued_and_running);
 }
 
 static void a_process_with_a_thread_blocked_in_a_launch_ends_with_its_own_status(void **state) {
