@@ -13,7 +13,7 @@
 enum {
     NOTICE_TAG = 1,
     IDLE_WAIT_MS = 10,
-    YIELDS = 40, /* polls that only yield, before the first sleep */
+    YIELDS = 10, /* polls that only yield, before the first sleep */
     SHORTEST_SLEEP_NS = 10000,
     LONGEST_SLEEP_NS = 80000, /* a collective that waits for a slow rank costs the fast ones almost nothing */
 };

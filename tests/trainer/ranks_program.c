@@ -48,8 +48,8 @@ static int world_rank(enum comm_group group, int place) {
 }
 
 /* A value that tells sender, receiver, lane and position apart. */
-static int32_t value_of(int from, int to, int lane, int round, int i) {
-    return from * 100000000 + to * 10000000 + lane * 1000000 + round * 100000 + i % 100000;
+static int32_t value_of(int from, int to, enum comm_lane lane, int round, int i) {
+    return from * 100000000 + to * 10000000 + (int)lane * 1000000 + round * 100000 + i % 100000;
 }
 
 /* ---- scenes ------------------------------------------------------------------------------------------------------- */
