@@ -56,6 +56,16 @@ static void a_bad_estimate_still_ends_with_a_batch_that_fits(void **state) {
     }
 }
 
+static void the_last_try_is_the_next_batch_when_none_has_fitted(void **state) {
+    (void)state;
+    size_t runs;
+    struct choose choose = a_search();
+    choose.base_batch = choose.small.batch = 64;
+    choose.large.batch = 128;
+    choose.most_batch = 256;
+    for (int64_t limit = 65; limit <= 256; limit++) assert_true(search(choose, limit, &runs) > 64);
+}
+
 static void no_batch_beyond_the_largest_allowed_is_tried(void **state) {
     (void)state;
     size_t runs;
@@ -82,6 +92,7 @@ int main(void) {
         cmocka_unit_test(a_right_estimate_takes_two_runs),
         cmocka_unit_test(an_estimate_that_is_one_off_is_mended),
         cmocka_unit_test(a_bad_estimate_still_ends_with_a_batch_that_fits),
+        cmocka_unit_test(the_last_try_is_the_next_batch_when_none_has_fitted),
         cmocka_unit_test(no_batch_beyond_the_largest_allowed_is_tried),
         cmocka_unit_test(where_even_the_base_is_estimated_too_large_the_next_one_is_tried),
     };

@@ -34,11 +34,13 @@ static void a_failed_run_counts_the_moment_of_the_refusal_on_the_rank_that_faile
 static void without_the_failed_rank_the_fullest_refused_one_counts(void **state) {
     (void)state;
     struct run run = fixture_run("run_out_of_memory.json", "per-stream");
-    run.failed_rank = DEMO_UNKNOWN;
-    assert_int_equal(run_subject(&run)->rank, 1);
     run.ranks[0].refused = true;
     run.ranks[0].refusal.live_bytes = 72 * MIB;
+    assert_int_equal(run_subject(&run)->rank, 1);
+    run.failed_rank = DEMO_UNKNOWN;
     assert_int_equal(run_subject(&run)->rank, 0);
+    run.ranks[0].refused = false;
+    assert_int_equal(run_subject(&run)->rank, 1);
     run.ranks[0].refused = run.ranks[1].refused = false;
     assert_int_equal(run_subject(&run)->rank, 0);
     assert_true(run_figures(&run).utilisation == 0.99);

@@ -96,7 +96,8 @@ expect_status "a failing run" 1
 expect err "the last words"
 expect err "weir-train ended with status 1"
 
-STAND_IN=silent run --out "$work/made"
+# The folder still has the report of the demo above, which is not this one's.
+STAND_IN=silent run --out "$work/made/deep"
 expect_status "a run without a report" 1
 expect err "measure.json"
 
