@@ -59,7 +59,8 @@ static enum weir_status open_ops(struct run *r) {
     struct weir_device_info info = {.size = sizeof info};
     const enum wire wire = strcmp(r->config->wire, "bf16") == 0 ? WIRE_BF16 : WIRE_REAL;
     TRY(weir_device_get_info(r->device, &info));
-    return info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops);
+    TRY(info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
+    return r->ops.lacks ? refuse(r, r->ops.lacks) : WEIR_OK;
 }
 
 static enum weir_status open_offload(struct run *r) {
