@@ -86,9 +86,9 @@ static void an_item_that_does_not_fit_is_refused_and_others_go_on(void **state) 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_items_may_be_on_their_way),
-        cmocka_unit_test(an_item_waits_for_its_own_copies_only),
-        cmocka_unit_test(an_item_that_does_not_fit_is_refused_and_others_go_on),
+        gated_test(any_number_of_items_may_be_on_their_way),
+        gated_test(an_item_waits_for_its_own_copies_only),
+        gated_test(an_item_that_does_not_fit_is_refused_and_others_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,16 +202,20 @@ static void a_program_is_not_given_a_host_block_that_a_copy_still_reads(void **s
     world_close(&world);
 }
 
-int main(void) {
+/* usage: offload_order [TEST] */
+int main(int count, char **words) {
+    if (count > 1) {
+        cmocka_set_test_filter(words[1]);
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_copy_out_starts_after_what_the_callers_stream_has_queued),
-        cmocka_unit_test(a_device_block_is_not_reused_before_its_copy_out_has_passed),
-        cmocka_unit_test(a_fetch_right_after_the_offload_waits_for_the_copy_out),
-        cmocka_unit_test(the_consumer_waits_for_the_copy_in),
-        cmocka_unit_test(the_copy_in_waits_until_the_consumers_stream_has_left_the_block),
-        cmocka_unit_test(a_host_block_is_not_written_again_before_the_copy_in_has_read_it),
-        cmocka_unit_test(the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer),
-        cmocka_unit_test(a_program_is_not_given_a_host_block_that_a_copy_still_reads),
+        gated_test(the_copy_out_starts_after_what_the_callers_stream_has_queued),
+        gated_test(a_device_block_is_not_reused_before_its_copy_out_has_passed),
+        gated_test(a_fetch_right_after_the_offload_waits_for_the_copy_out),
+        gated_test(the_consumer_waits_for_the_copy_in),
+        gated_test(the_copy_in_waits_until_the_consumers_stream_has_left_the_block),
+        gated_test(a_host_block_is_not_written_again_before_the_copy_in_has_read_it),
+        gated_test(the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer),
+        gated_test(a_program_is_not_given_a_host_block_that_a_copy_still_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ struct world {
     struct weir_host_pool *host;
     struct weir_offload *engine;
     weir_stream compute, other, to_host, to_device;
+    void *pinned; /* for reads */
+    size_t pinned_used;
 };
 
 struct world_options {
@@ -46,6 +48,9 @@ struct gate;
 struct gate *gate_close(struct world *world, weir_stream stream);
 /* Opens it; the gate is gone. */
 void gate_open(struct gate *gate);
+/* A test's teardown: after a failure nothing may hang at a gate. */
+int open_all_gates(void **state);
+#define gated_test(name) cmocka_unit_test_teardown(name, open_all_gates)
 
 /* Fails when what `stream` has queued so far passes although a gate should hold it back. A wrong order is given some time
  * to show; in a run that takes an order out on purpose, much more. */
