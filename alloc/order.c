@@ -361,14 +361,26 @@ enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__t
     return status;
 }
 
+/* True when nothing is queued on the slot's stream: then no mark is needed. */
+static bool is_empty(struct weir__order *order, const struct weir__slot *slot) {
+    if (weir__device_enter(order->device) != WEIR_OK) return false;
+    CUresult code = order->device->driver->stream_query(slot->stream);
+    weir__device_leave(order->device);
+    return code == CUDA_SUCCESS;
+}
+
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream) {
     uint32_t number = weir__order_find(order, stream);
     if (number == WEIR__SLOT_NONE) return;
     struct weir__slot *slot = order->slots[number];
-    enum weir_status status = WEIR_OK;
-    struct weir__mark *mark = make_mark(order, slot, &status);
-    slot->final_tick = mark != NULL ? mark->tick : slot->tick;
-    if (mark != NULL) unuse_mark(order, mark);
+    if (is_empty(order, slot)) {
+        slot->final_tick = slot->complete = slot->tick++;
+    } else {
+        enum weir_status status = WEIR_OK;
+        struct weir__mark *mark = make_mark(order, slot, &status);
+        slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
+        if (mark != NULL) unuse_mark(order, mark);
+    }
     slot->alive = false;
     order->not_alive++;
     weir__table_take(&order->by_stream, key_of(stream));

@@ -114,7 +114,7 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
 /* (unlocks) Makes the host wait until a tag is complete, at most until `deadline_ns` of the monotonic clock.
  * Gives: WEIR_NOT_READY past the deadline. */
 enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns);
-/* (unlocks) Before a stream is destroyed: a last mark, then its slot is not alive. */
+/* (unlocks) Before a stream is destroyed: a last mark unless it is empty, then its slot is not alive. */
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream);
 
 uint64_t weir__now_ns(void);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where blocks go: the best window lacks the fewest pages, then leaves the least; donors are few and large. Pure
+ * functions, tested without a device; and the index and the table that they stand on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/placement.h"
+#include "alloc/table.h"
+#include "support.h"
+
+#define G    ((size_t)4096)
+#define BASE ((uintptr_t)0x10000000)
+
+struct line {
+    struct weir__extent_store store;
+    struct weir__index bare, idle;
+    struct weir__extent *last;
+};
+
+/* Appends an extent; `u` used, `i` idle, `o` idle and not usable, `b` bare. */
+static struct weir__extent *append(struct line *line, char kind, size_t bytes) {
+    assert_true(weir__extent_reserve(&line->store, 1));
+    uintptr_t address = line->last == NULL ? BASE : weir__extent_end(line->last);
+    struct weir__extent *extent = weir__extent_new(&line->store, address, bytes,
+                                                   kind == 'u'   ? WEIR__USED
+                                                   : kind == 'b' ? WEIR__BARE
+                                                                 : WEIR__IDLE);
+    extent->small = kind == 'o';
+    extent->previous = line->last;
+    if (line->last != NULL) line->last->next = extent;
+    line->last = extent;
+    if (kind == 'b') weir__index_insert(&line->bare, extent);
+    if (kind == 'i' || kind == 'o') weir__index_insert(&line->idle, extent);
+    return extent;
+}
+
+static bool usable(const void *context, const struct weir__extent *extent) {
+    (void)context;
+    return !extent->small;
+}
+static const struct weir__usable if_usable = {usable, NULL};
+
+static void a_block_lies_at_the_end_that_leaves_more_whole_pages(void **state) {
+    (void)state;
+    struct weir__extent whole = {.address = BASE, .bytes = 4 * G};
+    assert_int_equal(weir__place_within(&whole, 512, G), BASE);
+    struct weir__extent ragged_end = {.address = BASE, .bytes = 4 * G + 1024};
+    assert_int_equal(weir__place_within(&ragged_end, 512, G), BASE + 4 * G + 512);
+    assert_int_equal(weir__place_within(&ragged_end, 2 * G + 1024, G), BASE + 2 * G);
+    struct weir__extent ragged_begin = {.address = BASE + G - 1024, .bytes = 4 * G + 1024};
+    assert_int_equal(weir__place_within(&ragged_begin, 512, G), BASE + G - 1024);
+    assert_int_equal(weir__place_within(&ragged_begin, 4 * G + 1024, G), BASE + G - 1024);
+}
+
+static void the_best_window_lacks_the_fewest_pages(void **state) {
+    (void)state;
+    struct line line = {0};
+    append(&line, 'u', G);
+    append(&line, 'b', 8 * G);
+    append(&line, 'u', G);
+    append(&line, 'i', 3 * G);
+    append(&line, 'b', 2 * G);
+    append(&line, 'u', G);
+    append(&line, 'b', 100 * G);
+    struct weir__window window = weir__place_window(&line.bare, 4 * G, G, if_usable);
+    assert_int_equal(window.begin, BASE + 10 * G);
+    assert_int_equal(window.lacking, 1);
+    assert_int_equal(window.idle_pages, 3);
+    window = weir__place_window(&line.bare, 6 * G, G, if_usable); /* the hole that leaves the least */
+    assert_int_equal(window.begin, BASE + G);
+    assert_int_equal(window.lacking, 6);
+    assert_int_equal(window.left, 2 * G);
+    window = weir__place_window(&line.bare, 3 * G + 512, G, if_usable);
+    assert_int_equal(window.lacking, 1);
+    window = weir__place_window(&line.bare, 101 * G, G, if_usable);
+    assert_null(window.first);
+    window = weir__place_window(&line.bare, SIZE_MAX / 4, G, if_usable);
+    assert_null(window.first);
+    weir__extent_store_clear(&line.store);
+}
+
+static void a_window_may_begin_and_end_within_idle_pieces(void **state) {
+    (void)state;
+    struct line line = {0};
+    append(&line, 'u', G - 1024);
+    append(&line, 'i', 1024 + G); /* the end of a used page, and a page */
+    append(&line, 'b', G);
+    append(&line, 'i', 2 * G + 512);
+    append(&line, 'u', G - 512);
+    struct weir__window window = weir__place_window(&line.bare, 4 * G + 1024, G, if_usable);
+    assert_int_equal(window.lacking, 1);
+    assert_int_equal(window.left, 512);
+    assert_int_equal(window.begin, BASE + G - 1024);
+    weir__extent_store_clear(&line.store);
+}
+
+static void what_may_not_be_used_ends_a_run(void **state) {
+    (void)state;
+    struct line line = {0};
+    append(&line, 'i', 2 * G);
+    append(&line, 'o', G);
+    append(&line, 'b', 2 * G);
+    append(&line, 'o', 4 * G);
+    struct weir__window window = weir__place_window(&line.bare, 2 * G, G, if_usable);
+    assert_int_equal(window.begin, BASE + 3 * G);
+    assert_int_equal(window.lacking, 2);
+    assert_null(weir__place_window(&line.bare, 3 * G, G, if_usable).first);
+    weir__extent_store_clear(&line.store);
+}
+
+static void donors_are_one_that_is_tight_else_few_and_large(void **state) {
+    (void)state;
+    struct line line = {0};
+    append(&line, 'i', 3 * G);
+    append(&line, 'u', G);
+    struct weir__extent *five = append(&line, 'i', 5 * G);
+    append(&line, 'u', 512);
+    struct weir__extent *ragged = append(&line, 'i', 2 * G); /* one whole page within */
+    append(&line, 'u', G - 512);
+    struct weir__extent *nine = append(&line, 'i', 9 * G);
+    append(&line, 'u', G);
+    append(&line, 'o', 30 * G);
+    const struct weir__index *indexes[] = {&line.idle};
+    struct weir__donation out[8];
+    size_t found;
+    assert_int_equal(weir__place_donors(indexes, 1, G, 4, NULL, if_usable, out, 8, &found), 1);
+    assert_int_equal(found, 4);
+    assert_ptr_equal(out[0].extent, five);
+    assert_int_equal(out[0].address, five->address);
+    assert_int_equal(weir__place_donors(indexes, 1, G, 15, NULL, if_usable, out, 8, &found), 3);
+    assert_int_equal(found, 15);
+    assert_ptr_equal(out[0].extent, nine);
+    assert_int_equal(weir__place_donors(indexes, 1, G, 100, NULL, if_usable, NULL, 0, &found), 4);
+    assert_int_equal(found, 3 + 5 + 1 + 9);
+    struct weir__window window = {.first = nine, .begin = nine->address + G, .bytes = 8 * G};
+    weir__place_donors(indexes, 1, G, 100, &window, if_usable, NULL, 0, &found);
+    assert_int_equal(found, 3 + 5 + 1 + 1); /* only the page before the window */
+    assert_int_equal(weir__extent_whole_pages(ragged, G), 1);
+    weir__extent_store_clear(&line.store);
+}
+
+static void splitting_and_merging_keep_tags_and_bytes(void **state) {
+    (void)state;
+    struct weir__extent_store store = {0};
+    assert_true(weir__extent_reserve(&store, 2));
+    struct weir__extent *extent = weir__extent_new(&store, BASE, 8 * G, WEIR__IDLE);
+    assert_true(weir__extent_tag_reserve(extent, 8));
+    for (uint32_t i = 0; i < 8; i++)
+        weir__extent_tag_add(extent, (struct weir__tag){.slot = i, .tick = i + 1, .bytes = G});
+    weir__extent_tag_add(extent, (struct weir__tag){.slot = 3, .tick = 2});
+    assert_int_equal(extent->tag_count, 8);
+    struct weir__extent *back = weir__extent_split(&store, extent, 2 * G + 512);
+    assert_int_equal(weir__extent_tagged_bytes(extent), extent->bytes);
+    assert_int_equal(weir__extent_tagged_bytes(back), back->bytes);
+    assert_int_equal(back->tag_count, 8);
+    back->tags[3].tick = 99;
+    assert_true(weir__extent_merge(&store, extent, back));
+    assert_int_equal(extent->bytes, 8 * G);
+    assert_int_equal(weir__extent_tagged_bytes(extent), 8 * G);
+    for (uint32_t i = 0; i < 8; i++) assert_int_equal(extent->tags[i].tick, i == 3 ? 99 : i + 1);
+    weir__extent_store_clear(&store);
+}
+
+static void an_index_finds_the_best_fit(void **state) {
+    (void)state;
+    enum { COUNT = 300 };
+    static struct weir__extent extents[COUNT];
+    bool in[COUNT] = {0};
+    struct weir__index index = {0};
+    uint64_t chance = seed_of(7);
+    for (int i = 0; i < COUNT; i++)
+        extents[i] = (struct weir__extent){.address = BASE + (uintptr_t)i * G, .bytes = 512 * (1 + draw(&chance) % 40)};
+    for (int step = 0; step < 20000; step++) {
+        size_t i = draw(&chance) % COUNT, wanted = 512 * (draw(&chance) % 45);
+        if (in[i])
+            weir__index_remove(&index, &extents[i]);
+        else
+            weir__index_insert(&index, &extents[i]);
+        in[i] = !in[i];
+        const struct weir__extent *best = NULL;
+        for (size_t k = 0; k < COUNT; k++)
+            if (in[k] && extents[k].bytes >= wanted && (best == NULL || extents[k].bytes < best->bytes))
+                best = &extents[k];
+        assert_ptr_equal(weir__index_at_least(&index, wanted, 0), best);
+        if (best == NULL) continue;
+        const struct weir__extent *next = weir__index_after(&index, best);
+        if (next != NULL) assert_ptr_equal(weir__index_before(&index, next), best);
+    }
+}
+
+static void a_table_gives_back_what_was_put(void **state) {
+    (void)state;
+    enum { KEYS = 200 };
+    static char values[KEYS];
+    bool in[KEYS] = {0};
+    struct weir__table table = {0};
+    uint64_t chance = seed_of(8);
+    for (int step = 0; step < 20000; step++) {
+        size_t key = draw(&chance) % KEYS;
+        uintptr_t address = BASE + key * 512;
+        assert_ptr_equal(weir__table_get(&table, address), in[key] ? &values[key] : NULL);
+        if (in[key]) {
+            assert_ptr_equal(weir__table_take(&table, address), &values[key]);
+            assert_null(weir__table_take(&table, address));
+        } else {
+            assert_true(weir__table_reserve(&table));
+            weir__table_put(&table, address, &values[key]);
+        }
+        in[key] = !in[key];
+    }
+    weir__table_clear(&table);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_lies_at_the_end_that_leaves_more_whole_pages),
+        cmocka_unit_test(the_best_window_lacks_the_fewest_pages),
+        cmocka_unit_test(a_window_may_begin_and_end_within_idle_pieces),
+        cmocka_unit_test(what_may_not_be_used_ends_a_run),
+        cmocka_unit_test(donors_are_one_that_is_tight_else_few_and_large),
+        cmocka_unit_test(splitting_and_merging_keep_tags_and_bytes),
+        cmocka_unit_test(an_index_finds_the_best_fit),
+        cmocka_unit_test(a_table_gives_back_what_was_put),
+    };
+    return cmocka_run_group_tests_name("placement", tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is recorded can be replayed: the same operations, the same peak; and weir-replay answers bad traces with a
+ * sentence and status 2. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static char folder[] = "/tmp/weir_trace_test_XXXXXX";
+
+static const char *path_of(const char *name, char room[static 256]) {
+    snprintf(room, 256, "%s/%s", folder, name);
+    return room;
+}
+
+static char *contents_of(const char *path, char *room, size_t bytes) {
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    room[fread(room, 1, bytes - 1, file)] = 0;
+    fclose(file);
+    return room;
+}
+
+/* Runs weir-replay; gives its exit status and what it wrote to both outputs. */
+static int run_replay(const char *arguments, char *output, size_t room) {
+    char command[1024];
+    const char *program = getenv("WEIR_REPLAY");
+    assert_non_null(program);
+    snprintf(command, sizeof command, "'%s' %s 2>&1", program, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    output[fread(output, 1, room - 1, pipe)] = 0;
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static size_t json_number(const char *json, const char *key) {
+    const char *at = strstr(json, key);
+    assert_non_null(at);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------------------------- */
+
+static void every_call_becomes_a_line(void **state) {
+    (void)state;
+    char path[256], text[4096], arguments[512];
+    struct weir_pool_options options = {
+        .size = sizeof options, .limit_bytes = 64 * PAGE, .trace_path = path_of("lines.trace", path)};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    weir_event event, unseen;
+    OK(weir_event_create(test_device(), false, &event));
+    OK(weir_event_create(test_device(), false, &unseen));
+    weir_pool_name_stream(pool, s0, "compute");
+    OK(weir_pool_mark_iteration(pool));
+    void *a = alloc(pool, 1000, s0), *b = alloc(pool, 2000, s1), *c = alloc(pool, 3000, s1), *d = alloc(pool, 0, s0);
+    OK(weir_pool_note(pool, a, s1));
+    OK(weir_event_record(test_device(), event, s1));
+    OK(weir_stream_wait(test_device(), s0, event));
+    OK(weir_stream_wait(test_device(), s0, unseen)); /* never recorded: holds nothing back, and is no line */
+    OK(weir_event_synchronize(test_device(), event));
+    OK(weir_pool_free(pool, a, s0));
+    OK(weir_pool_free(pool, b, s0));
+    OK(weir_pool_free_after(pool, c, event));
+    OK(weir_pool_free(pool, d, s0));
+    void *none;
+    assert_int_equal(weir_pool_alloc(pool, 65 * PAGE, s0, &none), WEIR_OUT_OF_MEMORY);
+    OK(weir_event_destroy(test_device(), event));
+    OK(weir_stream_synchronize(test_device(), s0));
+    OK(weir_stream_destroy(test_device(), s1));
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+    assert_string_equal(contents_of(path, text, sizeof text), "weir-trace 1\n"
+                                                              "# stream 0 stream 0\n# stream 0 compute\ni\n"
+                                                              "m 1 1000 0\n"
+                                                              "# stream 1 stream 1\nm 2 2000 1\nm 3 3000 1\nm 4 0 0\n"
+                                                              "u 1 1\n"
+                                                              "e 0 1\nw 0 0\nh 0\n"
+                                                              "f 1\nf 2 0\nf 3 @0\nf 4\n"
+                                                              "# refused 1064960 0\n"
+                                                              "y 0\ns 0\nx 1\nd\n");
+    snprintf(arguments, sizeof arguments, "%s --capacity 64K --json", path);
+    assert_int_equal(run_replay(arguments, text, sizeof text), 0);
+    assert_non_null(strstr(text, "\"outcome\":\"completed\""));
+    assert_int_equal(json_number(text, "\"peak_requested_bytes\":"), 6000);
+    assert_int_equal(json_number(text, "\"operations\":"), 17);
+    OK(weir_event_destroy(test_device(), unseen));
+    OK(weir_stream_destroy(test_device(), s0));
+}
+
+static void a_recorded_run_replays_with_the_same_peak(void **state) {
+    (void)state;
+    char path[256], text[4096], arguments[512];
+    struct weir_pool_options options = {.size = sizeof options, .trace_path = path_of("run.trace", path)};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    weir_stream streams[3] = {new_stream(), new_stream(), new_stream()};
+    void *blocks[64] = {0};
+    uint64_t chance = seed_of(10);
+    for (int i = 0; i < 3000; i++) {
+        void **block = &blocks[draw(&chance) % 64];
+        weir_stream stream = streams[draw(&chance) % 3];
+        if (*block == NULL) {
+            *block = alloc(pool, draw(&chance) % (8 * PAGE), stream);
+        } else {
+            OK(weir_pool_free(pool, *block, stream));
+            *block = NULL;
+        }
+    }
+    struct weir_pool_stats stats = stats_of(pool);
+    weir_pool_destroy(pool);
+    snprintf(arguments, sizeof arguments, "%s --policy=footprint --scan --json=%s/run.json", path, folder);
+    assert_int_equal(run_replay(arguments, text, sizeof text), 0);
+    assert_non_null(strstr(text, "smallest sufficient device"));
+    char json[256];
+    contents_of(path_of("run.json", json), text, sizeof text);
+    assert_int_equal(json_number(text, "\"peak_requested_bytes\":"), stats.peak_requested_bytes);
+    assert_int_equal(json_number(text, "\"peak_live_bytes\":"), stats.peak_live_bytes);
+    size_t smallest = json_number(text, "\"min_capacity_bytes\":");
+    assert_true(smallest >= stats.peak_live_bytes / PAGE * PAGE);
+    assert_true(smallest <= stats.peak_live_bytes + stats.peak_live_bytes / 100 + 24 * PAGE);
+    snprintf(arguments, sizeof arguments, "%s --capacity %zu --json", path, stats.peak_live_bytes / 2);
+    assert_int_equal(run_replay(arguments, text, sizeof text), 0); /* out of memory is an answer too */
+    assert_non_null(strstr(text, "\"outcome\":\"out_of_memory\""));
+    assert_true(json_number(text, "\"failed_line\":") > 1);
+}
+
+/* ---- bad traces and options ---------------------------------------------------------------------------------------- */
+
+static void a_bad_trace_is_answered_with_line_and_reason(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        {"", "the file is empty"},
+        {"weir-trace 2\n", "line 1: 'weir-trace 2' is not 'weir-trace 1'"},
+        {"weir-trace 1\nm 1 100\n", "line 2: m takes 3 numbers, there are 2"},
+        {"weir-trace 1\nm 1 100 0 9\n", "line 2: m takes 3 numbers, there are 4"},
+        {"weir-trace 1\nm 1 -5 0\n", "line 2: '-5' is no number"},
+        {"weir-trace 1\nm 1 99999999999999999999 0\n", "line 2: '99999999999999999999' is no number"},
+        {"weir-trace 1\nm 1 1152921504606846976 0\n", "more than the limit of 2^50"},
+        {"weir-trace 1\nm 1 8 0\nm 1 8 0\n", "line 3: block id 1 is used a second time"},
+        {"weir-trace 1\nf 7\n", "line 2: block 7 was never allocated"},
+        {"weir-trace 1\nm 1 8 0\nf 1\nf 1\n", "line 4: block 1 was freed before"},
+        {"weir-trace 1\nm 1 8 0\nf 1 @3\n", "line 3: event 3 was never recorded"},
+        {"weir-trace 1\nm 1 8 0\nf 1 x\n", "line 3: 'x' is no stream"},
+        {"weir-trace 1\nw 3 0\n", "line 2: event 3 was never recorded"},
+        {"weir-trace 1\nq 3 0\n", "line 2: 'q' is no operation"},
+        {"weir-trace 1\nmm 3 0\n", "line 2: 'mm' is no operation"},
+        {"weir-trace 1\nk 0 1.5.2\n", "line 2: '1.5.2' is no time in microseconds"},
+    };
+    char path[256], output[2048];
+    path_of("bad.trace", path);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(bad[i].text, file);
+        fclose(file);
+        assert_int_equal(run_replay(path, output, sizeof output), 2);
+        if (strstr(output, bad[i].words) == NULL) fail_msg("'%s' does not say '%s'", output, bad[i].words);
+    }
+    assert_int_equal(run_replay("/nowhere.trace", output, sizeof output), 2);
+    assert_non_null(strstr(output, "/nowhere.trace: No such file"));
+}
+
+static void a_line_without_an_end_and_long_comments_are_read(void **state) {
+    (void)state;
+    char path[256], output[2048];
+    FILE *file = fopen(path_of("long.trace", path), "w");
+    assert_non_null(file);
+    fputs("weir-trace 1\n#", file);
+    for (int i = 0; i < 100000; i++) fputc('c', file);
+    fputs("\n\r\nm 18446744073709551615 8 4000000000\r\nk 4000000000 12.5\nf 18446744073709551615 *", file);
+    fclose(file);
+    assert_int_equal(run_replay(path, output, sizeof output), 0);
+    assert_non_null(strstr(output, "completed"));
+    file = fopen(path, "a");
+    assert_non_null(file);
+    fputc('\n', file);
+    for (int i = 0; i < 1000; i++) fputc('9', file);
+    fclose(file);
+    assert_int_equal(run_replay(path, output, sizeof output), 2);
+    assert_non_null(strstr(output, "line 7: the line is longer"));
+}
+
+static void bad_options_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments, *words;
+    } bad[] = {
+        {"", "no trace given"},
+        {"a b", "'b' is a second one"},
+        {"a --polcy latency", "did you mean --policy?"},
+        {"a --policy", "--policy needs a value"},
+        {"a --policy fast", "latency, footprint, per-stream"},
+        {"a --capacity much", "--capacity much"},
+        {"a --capacity 0x", "--capacity 0x"},
+        {"a --scan=1", "--scan takes no value"},
+        {"a --profile a,b", "no profile's name"},
+    };
+    char output[2048], path[256], arguments[512];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(run_replay(bad[i].arguments, output, sizeof output), 2);
+        if (strstr(output, bad[i].words) == NULL) fail_msg("'%s' does not say '%s'", output, bad[i].words);
+    }
+    snprintf(arguments, sizeof arguments, "%s --profile nosuch", path_of("lines.trace", path));
+    assert_int_equal(run_replay(arguments, output, sizeof output), 2);
+    assert_int_equal(run_replay("--help", output, sizeof output), 0);
+    assert_non_null(strstr(output, "--capacity"));
+    assert_int_equal(run_replay("--version", output, sizeof output), 0);
+    assert_non_null(strstr(output, "weir-replay 0."));
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    static const char *const names[] = {"lines.trace", "run.trace", "run.json", "bad.trace", "long.trace"};
+    char path[256];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(path_of(names[i], path));
+    return rmdir(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_becomes_a_line),
+        cmocka_unit_test(a_recorded_run_replays_with_the_same_peak),
+        cmocka_unit_test(a_bad_trace_is_answered_with_line_and_reason),
+        cmocka_unit_test(a_line_without_an_end_and_long_comments_are_read),
+        cmocka_unit_test(bad_options_are_named),
+    };
+    return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
+}
