@@ -84,12 +84,11 @@ struct run {
     size_t rank_count;
     struct rank_figures *ranks;
     double min_capacity_ratio; /* from the replay; NaN when there was none */
-    char command[1024];        /* as one would type it */
 };
 
 /* Takes a run from the report of weir-train. Gives false with one sentence in `message` (DEMO_MESSAGE_ROOM) that names
  * the field, and what it should have been, when the report is not as docs/report.md says; *run is empty then.
- * The run's own name, command and ratio are left to the caller. */
+ * The run's own name and ratio are left to the caller. */
 bool run_read(struct run *run, const json_t *report, char *message);
 /* The same from a file; the sentence starts with its name. */
 bool run_read_file(struct run *run, const char *path, char *message);

@@ -172,11 +172,10 @@ static void arguments_show(const struct arguments *arguments, char *text, size_t
     text[room - 1] = 0;
 }
 
-static void note_command(struct session *session, const struct arguments *arguments, char *text, size_t room) {
-    arguments_show(arguments, text, room);
+static void note_command(struct session *session, const struct arguments *arguments) {
     struct demo *demo = &session->demo;
-    if (demo->command_count < DEMO_COMMANDS_MOST)
-        snprintf(demo->commands[demo->command_count++], sizeof *demo->commands, "%s", text);
+    if (demo->command_count == DEMO_COMMANDS_MOST) return;
+    arguments_show(arguments, demo->commands[demo->command_count++], sizeof *demo->commands);
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------- */
@@ -276,7 +275,7 @@ static void train_answer(const struct run *run, char *text, size_t room) {
 }
 
 bool session_train(struct session *session, const struct train_job *job, struct run *run) {
-    char json[PATH_MAX], message[DEMO_MESSAGE_ROOM], answer[128], command[sizeof run->command];
+    char json[PATH_MAX], message[DEMO_MESSAGE_ROOM], answer[128];
     struct arguments arguments = {0};
     struct progress progress = {session, job->what, job->steps ? job->steps : session->options->steps};
     double seconds = 0.0;
@@ -284,7 +283,7 @@ bool session_train(struct session *session, const struct train_job *job, struct 
     session_path(session, job->file, ".json", json);
     unlink(json); /* so that an old report is never read for the new one */
     train_arguments(session, job, json, &arguments);
-    note_command(session, &arguments, command, sizeof command);
+    note_command(session, &arguments);
     int status = arguments.failed ? -1 : run_child(session, &arguments, job->file, &progress, &seconds);
     arguments_free(&arguments);
     if (status < 0) return false;
@@ -294,7 +293,6 @@ bool session_train(struct session *session, const struct train_job *job, struct 
         return false;
     }
     snprintf(run->name, sizeof run->name, "%s", job->name);
-    snprintf(run->command, sizeof run->command, "%s", command);
     enum run_outcome told = status == 0 ? RUN_COMPLETED : RUN_OUT_OF_MEMORY;
     if (run->outcome != told) {
         fprintf(stderr, "weir-demo: weir-train ended with status %d, but %s tells another outcome\n", status, json);
@@ -318,7 +316,7 @@ void session_drop_traces(const struct session *session, const char *file, size_t
 
 bool session_replay(struct session *session, const char *trace_file, int64_t rank, const char *policy, const char *file,
                     const char *what, double *min_capacity_ratio) {
-    char json[PATH_MAX], message[DEMO_MESSAGE_ROOM], answer[128], command[1024];
+    char json[PATH_MAX], message[DEMO_MESSAGE_ROOM], answer[128];
     struct arguments arguments = {0};
     struct progress progress = {session, what, 0};
     double seconds = 0.0;
@@ -330,7 +328,7 @@ bool session_replay(struct session *session, const char *trace_file, int64_t ran
     add(&arguments, "--scan");
     if (session->measured.profile[0]) add(&arguments, "--profile=%s", session->measured.profile);
     add(&arguments, "--json=%s", json);
-    note_command(session, &arguments, command, sizeof command);
+    note_command(session, &arguments);
     int status = arguments.failed ? -1 : run_child(session, &arguments, file, &progress, &seconds);
     arguments_free(&arguments);
     if (status != 0) return false;
