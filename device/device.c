@@ -81,36 +81,44 @@ failed:
     return status;
 }
 
+static enum weir_status read_options(const struct weir_device_options *options, struct weir_device_options *wanted) {
+    *wanted = (struct weir_device_options){.size = sizeof *wanted};
+    if (options == NULL) return WEIR_OK;
+    if (options->size < sizeof options->size || options->size > sizeof *wanted)
+        return WEIR__INVALID("weir_device_options.size is %zu, expected sizeof(struct weir_device_options), %zu",
+                             options->size, sizeof *wanted);
+    memcpy(wanted, options, options->size);
+    return WEIR_OK;
+}
+
+/* A device that is open already is given again. Needs open_lock. */
+static enum weir_status find_or_open(const struct weir__driver *driver, int ordinal, struct weir_device **out) {
+    for (struct weir_device *device = open_devices; device != NULL; device = device->next) {
+        if (device->driver != driver || device->ordinal != ordinal) continue;
+        device->references++;
+        *out = device;
+        return WEIR_OK;
+    }
+    const enum weir_status status = open_device(driver, ordinal, out);
+    if (status != WEIR_OK) return status;
+    (*out)->next = open_devices;
+    open_devices = *out;
+    return WEIR_OK;
+}
+
 enum weir_status weir_device_open(const struct weir_device_options *options, struct weir_device **out) {
     if (out == NULL) return WEIR__INVALID("weir_device_open needs a place for the device, not NULL");
     *out = NULL;
-    struct weir_device_options wanted = {.size = sizeof wanted};
-    if (options != NULL) {
-        if (options->size < sizeof wanted.size || options->size > sizeof wanted)
-            return WEIR__INVALID("weir_device_options.size is %zu, expected sizeof(struct weir_device_options), %zu",
-                                 options->size, sizeof wanted);
-        memcpy(&wanted, options, options->size);
-    }
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "a device can't be opened inside a host function");
+    struct weir_device_options wanted;
     const struct weir__driver *driver;
-    enum weir_status status = weir__driver_load(wanted.machine, wanted.emu, &driver);
+    enum weir_status status = read_options(options, &wanted);
+    if (status == WEIR_OK) status = weir__driver_load(wanted.machine, wanted.emu, &driver);
     if (status != WEIR_OK) return status;
-
     pthread_mutex_lock(&open_lock);
-    struct weir_device *device = open_devices;
-    while (device != NULL && (device->driver != driver || device->ordinal != wanted.ordinal)) device = device->next;
-    if (device != NULL) {
-        device->references++;
-    } else {
-        status = open_device(driver, wanted.ordinal, &device);
-        if (status == WEIR_OK) {
-            device->next = open_devices;
-            open_devices = device;
-        }
-    }
+    status = find_or_open(driver, wanted.ordinal, out);
     pthread_mutex_unlock(&open_lock);
-    if (status == WEIR_OK) *out = device;
     return status;
 }
 

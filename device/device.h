@@ -19,7 +19,7 @@ struct weir__observer {
     void (*stream_waited)(void *self, weir_stream stream, weir_event event);
     void (*stream_destroyed)(void *self, weir_stream stream); /* before the driver's destroy */
     void (*stream_synchronized)(void *self, weir_stream stream);
-    void (*event_synchronized)(void *self, weir_event event);
+    void (*event_synchronized)(void *self, weir_event event); /* also when a query found it passed */
     void (*device_synchronized)(void *self);
     void (*work_submitted)(void *self, const struct weir_work *work, weir_stream stream);
     void *self;

@@ -50,6 +50,7 @@ static void complete_operation(struct emu_queue *queue) {
 
 static void *work(void *argument) {
     struct emu_queue *queue = argument;
+    pthread_setname_np(pthread_self(), "emu-stream");
     for (;;) {
         struct emu_operation operation = next_operation(queue);
         wait_for_points(&operation);

@@ -2,6 +2,7 @@
 /* Reads machine profiles. One table of keys makes the reader and the list of known keys. */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,31 +126,41 @@ static bool read_file(const char *path, FILE *file, struct emu_profile *profile,
 static const char *const folders[] = {"../../share/weir/profiles", "../../../share/weir/profiles",
                                       "../../../../share/weir/profiles"};
 
-static FILE *open_named(const char *name, char *path, size_t room) {
+static void find_own_folder(char *folder, size_t room) {
     Dl_info here;
     char *real = dladdr((const void *)keys, &here) != 0 ? realpath(here.dli_fname, NULL) : NULL;
-    const char *folder = real != NULL ? dirname(real) : ".";
-    FILE *file = NULL;
-    for (size_t i = 0; file == NULL && i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, room, "%s/%s/%s.profile", folder, folders[i], name);
-        file = fopen(path, "re");
-    }
+    snprintf(folder, room, "%s", real != NULL ? dirname(real) : ".");
     free(real);
+}
+
+static FILE *open_named(const char *name, char *path, size_t room, struct emu_complaint complaint) {
+    char own[3500];
+    find_own_folder(own, sizeof own);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, room, "%s/%s/%s.profile", own, folders[i], name);
+        FILE *file = fopen(path, "re");
+        if (file != NULL) return file;
+    }
+    emu_complain(
+        complaint,
+        "profile:%.60s is unknown: no %.60s.profile in the folder share/weir/profiles that belongs to the driver "
+        "in %.200s; a path must have a '/'",
+        name, name, own);
+    return NULL;
+}
+
+static FILE *open_path(const char *path, struct emu_complaint complaint) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) emu_complain(complaint, "profile: can't open %.200s: %s", path, strerror(errno));
     return file;
 }
 
 bool emu_profile_read(const char *name, struct emu_profile *profile, struct emu_complaint complaint) {
     char path[4200];
-    const bool by_path = strchr(name, '/') != NULL;
     snprintf(path, sizeof path, "%s", name);
-    FILE *file = by_path ? fopen(path, "re") : open_named(name, path, sizeof path);
-    if (file == NULL && by_path) return emu_complain(complaint, "profile: can't open %.200s", name);
-    if (file == NULL)
-        return emu_complain(
-            complaint,
-            "profile:%.60s is unknown: expected the name of a file in share/weir/profiles, as demo, or a "
-            "path with a '/'",
-            name);
+    FILE *file =
+        strchr(name, '/') != NULL ? open_path(path, complaint) : open_named(name, path, sizeof path, complaint);
+    if (file == NULL) return false;
     memset(profile, 0, sizeof *profile);
     const bool read = read_file(path, file, profile, complaint);
     fclose(file);
