@@ -124,6 +124,20 @@ static void what_memory_held_before_does_not_matter(void **state) {
     assert_same(&clean, &dirty);
 }
 
+static void a_stream_that_comes_late_changes_nothing(void **state) {
+    (void)state;
+    static const enum queue late[] = {COMPUTE, GATHER, REDUCE, EXCHANGE};
+    struct config c = course_config("bf16");
+    struct course in_time = run(&c, 1 << 16);
+    c.offload = true;
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        rig_late = late[i];
+        struct course course = run(&c, 1 << 16);
+        rig_late = QUEUES;
+        assert_same(&in_time, &course);
+    }
+}
+
 static void the_first_step_needs_no_more_memory_than_the_second(void **state) {
     (void)state;
     struct config c = course_config("bf16");
@@ -148,6 +162,7 @@ int main(void) {
         cmocka_unit_test(offload_gives_the_same_bits),
         cmocka_unit_test(a_device_that_is_just_large_enough_gives_the_same_bits),
         cmocka_unit_test(what_memory_held_before_does_not_matter),
+        cmocka_unit_test(a_stream_that_comes_late_changes_nothing),
         cmocka_unit_test(the_first_step_needs_no_more_memory_than_the_second),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

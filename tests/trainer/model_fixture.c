@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct config small_config(void) {
     struct config c = {.layers = 2,
@@ -38,9 +39,25 @@ static enum weir_status alone_attach(struct comm *comm, struct weir_device *devi
     comm->device = device;
     return WEIR_OK;
 }
+
+enum queue rig_late = QUEUES;
+
+static void linger(void *argument) {
+    (void)argument;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static enum weir_status come_late(struct weir_device *device, weir_stream stream) {
+    const struct weir_work work = {.name = "late", .run = linger};
+    return weir_device_submit(device, &work, stream);
+}
+
 static enum weir_status alone_copy(struct comm *comm, enum comm_group group, enum comm_lane lane, const void *send,
                                    void *recv, size_t bytes, weir_stream stream) {
-    (void)group, (void)lane;
+    static const enum queue queue_of[] = {
+        [LANE_GATHER] = GATHER, [LANE_REDUCE] = REDUCE, [LANE_EXCHANGE] = EXCHANGE, [LANE_COMPUTE] = COMPUTE};
+    (void)group;
+    if (rig_late == queue_of[lane]) TRY(come_late(comm->device, stream));
     return bytes ? weir_copy(comm->device, recv, send, bytes, stream) : WEIR_OK;
 }
 static enum weir_status alone_copy_v(struct comm *comm, enum comm_group group, enum comm_lane lane, const void *send,
@@ -152,6 +169,10 @@ void rig_batch(const struct rig *rig, int64_t number, int32_t *ids, int32_t *tar
     }
 }
 
+static void hold_compute(struct rig *rig) {
+    if (rig_late == COMPUTE) OK(come_late(rig->device, rig->streams.stream[COMPUTE]));
+}
+
 static double run(struct rig *rig, enum model_mode mode, int64_t number) {
     const size_t T = (size_t)rig->model.shape.T;
     int32_t *batch = malloc(2 * T * sizeof *batch);
@@ -159,6 +180,7 @@ static double run(struct rig *rig, enum model_mode mode, int64_t number) {
     rig_batch(rig, number, batch, batch + T);
     rig->routes.step = number + 1;
     OK(model_sums_clear(&rig->model));
+    hold_compute(rig);
     OK(model_run(&rig->model, mode, batch, batch + T, (double)T * rig->comm.world));
     if (mode == MODEL_GRADIENTS) OK(optim_squares(&rig->optim));
     OK(model_sums(&rig->model));
@@ -174,6 +196,7 @@ double rig_step(struct rig *rig, int64_t number) {
     double *load = malloc(count * sizeof *load), loss = rig_gradients(rig, number);
     assert_non_null(load);
     memcpy(load, rig->model.load, count * sizeof *load);
+    hold_compute(rig);
     OK(optim_step(&rig->optim, rig->config.lr, rig->config.clip));
     OK(rig->comm.table->reduce_host(&rig->comm, '+', load, count));
     OK(model_balance(&rig->model, load, rig->config.bias_rate));

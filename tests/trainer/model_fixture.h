@@ -35,6 +35,10 @@ struct config small_config(void);
 /* A communication table for a world of one rank: every collective is a copy. */
 struct comm comm_alone(void);
 
+/* Work on this stream comes late: collectives of its lane, and for COMPUTE what a step begins and the update begins with.
+ * QUEUES: nothing does. A wait that is missing then reads what is not there yet, or overwrites what is still read. */
+extern enum queue rig_late;
+
 /* Opens everything that config asks for: policy, limit, offload, routes files, wire. `comm` is attached here. */
 void rig_open(struct rig *rig, const struct config *config, struct comm comm, struct weir_device *device);
 /* Leaves device and comm open. */
