@@ -6,7 +6,11 @@
 
 static struct spawned s;
 
-static void play(const char *scene) { SPAWN(&s, RANKS_PROGRAM, (char *)(uintptr_t)scene); }
+/* What a rank finds wrong it says with the name of its source. */
+static void play(const char *scene) {
+    SPAWN(&s, RANKS_PROGRAM, (char *)(uintptr_t)scene);
+    if (strstr(s.err_text, "ranks_program.c")) fail_msg("%s", s.err_text);
+}
 
 static void collectives_of_all_lanes_and_groups_at_once_give_the_plain_results(void **state) {
     (void)state;

@@ -50,6 +50,19 @@ static void a_request_to_end_ends_all_ranks(void **state) {
     ends_by(SIGTERM, 143);
 }
 
+static void ranks_end_when_mpirun_is_killed(void **state) {
+    (void)state;
+    spawn_start(&s, (char *const[]){RANKS_PROGRAM, "wait", NULL});
+    spawn_read_until(&s, "all ranks wait");
+    pid_t mpirun = spawn_find("mpirun", RANKS_PROGRAM, s.pid);
+    assert_true(mpirun > 0);
+    kill(mpirun, SIGKILL);
+    spawn_finish(&s);
+    ASSERT_STATUS(&s, 1);
+    ASSERT_SAYS(&s, err, "weir-train: mpirun was killed by signal 9 (Killed); all ranks have ended\n");
+    assert_int_equal(spawn_count(RANKS_PROGRAM), 0);
+}
+
 static void a_failing_ranks_status_is_the_status_of_the_run(void **state) {
     (void)state;
     SPAWN(&s, RANKS_PROGRAM, "failure");
@@ -63,6 +76,7 @@ int main(void) {
         cmocka_unit_test(a_rank_that_is_killed_is_named_and_the_others_end),
         cmocka_unit_test(an_interrupt_ends_all_ranks),
         cmocka_unit_test(a_request_to_end_ends_all_ranks),
+        cmocka_unit_test(ranks_end_when_mpirun_is_killed),
         cmocka_unit_test(a_failing_ranks_status_is_the_status_of_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
