@@ -193,8 +193,7 @@ static void unmap(struct mapping *mapping) {
 /* Finds the mappings that tile a run exactly: [*first, *end) of the list. False when one sticks out or there is a gap. */
 static bool whole_mappings(uintptr_t start, size_t bytes, size_t *first, size_t *end) {
     if (bytes == 0 || bytes > UINTPTR_MAX - start) return false;
-    const struct mapping *mapping = emu_ranges_at(&mappings, start);
-    if (mapping == NULL || mapping->range.start != start) return false;
+    if (emu_ranges_at(&mappings, start) == NULL) return false;
     *first = emu_ranges_upto(&mappings, start) - 1;
     uintptr_t reached = start;
     for (*end = *first; *end < mappings.count && reached < start + bytes; ++*end) {

@@ -145,6 +145,36 @@ static void closing_a_device_ends_what_its_context_owns(void **state) {
     weir_device_close(device);
 }
 
+struct ending {
+    struct weir_device *device;
+    atomic_int done;
+    int done_at_return;
+};
+
+static void release_context(void *argument) {
+    struct ending *ending = argument;
+    assert_code(CUDA_SUCCESS, ending->device->driver->primary_context_release(ending->device->handle));
+    ending->done_at_return = atomic_load(&ending->done);
+}
+
+static void the_last_release_of_a_context_waits_for_its_work(void **state) {
+    (void)state;
+    struct ending ending = {.device = open_number(0)};
+    struct gate gate = GATE_INITIALIZER;
+    struct caller caller;
+    CUcontext context;
+    hold(ending.device, &gate, NULL);
+    submit(ending.device, bump, &ending.done, NULL);
+    start_call(&caller, release_context, &ending);
+    assert_true(blocks(&caller));
+    open_gate(&gate);
+    finish_call(&caller);
+    assert_int_equal(ending.done_at_return, 1);
+    assert_code(CUDA_ERROR_INVALID_CONTEXT, ending.device->driver->context_push(ending.device->context));
+    assert_code(CUDA_SUCCESS, ending.device->driver->primary_context_retain(&context, ending.device->handle));
+    weir_device_close(ending.device);
+}
+
 static void the_device_says_what_it_is(void **state) {
     (void)state;
     struct weir_device *device = open_number(1);
@@ -171,6 +201,7 @@ int main(void) {
         cmocka_unit_test(a_stream_waits_for_an_event_of_another_device),
         cmocka_unit_test(waiting_for_one_device_does_not_wait_for_the_other),
         cmocka_unit_test(closing_a_device_ends_what_its_context_owns),
+        cmocka_unit_test(the_last_release_of_a_context_waits_for_its_work),
         cmocka_unit_test(the_device_says_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

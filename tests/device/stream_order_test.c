@@ -2,6 +2,8 @@
 /* Work on a stream happens in the order in which it was queued; streams do not wait for each other unasked. */
 #include "tests/device/machine.h"
 
+#include <dirent.h>
+
 struct sequence {
     atomic_int next;
     int seen[100];
@@ -87,11 +89,35 @@ static void a_destroyed_stream_is_an_error_that_names_the_call(void **state) {
     assert_int_equal(weir_stream_destroy(device, (weir_stream)&device), WEIR_DRIVER);
 }
 
+static int threads_of_this_process(void) {
+    DIR *folder = opendir("/proc/self/task");
+    int threads = -2; /* . and .. */
+    while (readdir(folder) != NULL) threads++;
+    closedir(folder);
+    return threads;
+}
+
+static void streams_made_again_and_again_share_few_threads(void **state) {
+    struct weir_device *device = *state;
+    atomic_int done = 0;
+    const int before = threads_of_this_process();
+    for (int i = 0; i < 100; i++) {
+        weir_stream stream;
+        assert_ok(weir_stream_create(device, &stream));
+        submit(device, bump, &done, stream);
+        assert_ok(weir_stream_synchronize(device, stream));
+        assert_ok(weir_stream_destroy(device, stream));
+    }
+    assert_int_equal(atomic_load(&done), 100);
+    assert_true(threads_of_this_process() <= before + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         device_test(work_on_one_stream_happens_in_the_order_of_its_submission),
         device_test(a_stream_that_is_held_does_not_hold_another),
         device_test(work_queued_on_a_destroyed_stream_still_happens),
+        device_test(streams_made_again_and_again_share_few_threads),
         device_test(a_destroyed_stream_is_an_error_that_names_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
