@@ -69,6 +69,15 @@ void cpu_muon_apply(void *arguments) {
 
 /* ---- Newton-Schulz ----------------------------------------------------------------------------------------------- */
 
+/* The upper triangle from the lower one; by tiles, since a column of a power of two thrashes the first cache. */
+static void mirror(real *c, int64_t side) {
+    enum { TILE = 16 };
+    for (int64_t top = 0; top < side; top += TILE)
+        for (int64_t left = 0; left <= top; left += TILE)
+            for (int64_t i = top; i < side && i < top + TILE; i++)
+                for (int64_t j = left; j < i && j < left + TILE; j++) c[j * side + i] = c[i * side + j];
+}
+
 /* C (side, side) = alpha A A^T + beta C, or A^T A when `tall`; half the work of a gemm, since C is symmetric. */
 static void symmetric_product(real *c, const real *a, bool tall, int64_t side, int64_t length, real alpha, real beta) {
     enum CBLAS_TRANSPOSE trans = tall ? CblasTrans : CblasNoTrans;
@@ -79,8 +88,7 @@ static void symmetric_product(real *c, const real *a, bool tall, int64_t side, i
     else
         cblas_dsyrk(CblasRowMajor, CblasLower, trans, n, k, (double)alpha, (const double *)(const void *)a, lda,
                     (double)beta, (double *)(void *)c, n);
-    for (int64_t i = 0; i < side; i++)
-        for (int64_t j = 0; j < i; j++) c[j * side + i] = c[i * side + j];
+    mirror(c, side);
 }
 
 /* X = a X + (b A + c A^2) X with A = X X^T, on the shorter side: for a tall matrix A = X^T X and the polynomial
