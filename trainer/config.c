@@ -150,7 +150,7 @@ char *config_get(const struct config *config, const struct option *option, char 
 
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
 
-static const char *const answers[] = {"help", "version", "dump-config", "config"};
+static const char *const answers[] = {"help", "version", "man", "dump-config", "config"};
 enum { ANSWERS = sizeof answers / sizeof *answers };
 
 static int unknown_option(const char *argument, size_t length, char *message, size_t room) {
@@ -207,17 +207,22 @@ static int apply_argument(struct config *config, int argc, char **argv, int *at,
     return config_set(config, option, name, a.value, message, room);
 }
 
-/* Answers --help and --version, and finds --config, wherever they stand. */
+static bool answer(const char *argument) {
+    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
+        config_help(stdout);
+    else if (strcmp(argument, "--man") == 0)
+        config_man(stdout);
+    else if (strcmp(argument, "--version") == 0)
+        printf("weir-train %s\n", weir_version());
+    else
+        return false;
+    return true;
+}
+
+/* Gives the answers that need no more than to be asked for, and reads --config, wherever they stand. */
 static int apply_answers(struct config *config, int argc, char **argv, char *message, size_t room) {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            config_help(stdout);
-            return 1;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
-            printf("weir-train %s\n", weir_version());
-            return 1;
-        }
+        if (answer(argv[i])) return 1;
         struct argument a = cut(argv[i]);
         if (!is_named(a, "--", "config")) continue;
         if (!a.value && ++i < argc) a.value = argv[i];

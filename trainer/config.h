@@ -74,7 +74,7 @@ struct config {
 };
 
 void config_defaults(struct config *config);
-/* Reads --config=FILE (YAML) first, then the flags, which win. Gives 0; 1 after --help, --version or --dump-config, which
+/* Reads --config=FILE (YAML) first, then the flags, which win. Gives 0; 1 after --help, --version, --man or --dump-config, which
  * it has answered on standard output; or 2 with one sentence in `message` that names the thing, the value and the limit
  * (for an unknown option the nearest known one). */
 int config_parse(struct config *config, int argc, char **argv, char *message, size_t room);
@@ -82,6 +82,7 @@ int config_read_yaml(struct config *config, const char *path, char *message, siz
 /* What no single range shows: kv_heads | heads | dim, ep | ranks, ep | experts, ... Gives 0 or 2 as above. */
 int config_check(const struct config *config, char *message, size_t room);
 void config_help(FILE *out);
+void config_man(FILE *out); /* the manual page, as roff */
 /* YAML that reads back to the same configuration. */
 void config_dump(const struct config *config, FILE *out);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "trainer/config_table.h"
+#include "weir/weir.h"
 
 /* "--seq=N", "--[no-]offload", "--policy=latency|footprint|per-stream" is too wide for a column, so "--policy=NAME". */
 static void print_flag(const struct option *option, char *out, size_t room) {
@@ -37,6 +38,9 @@ static void print_facts(const struct option *option, FILE *out) {
     }
 }
 
+static const char environment[] = "WEIR_DEVICE counts for --device=auto, WEIR_TRACE where --trace is not given,\n"
+                                  "WEIR_EMU and WEIR_OPTIONS for what no option says, WEIR_LOG for the libraries.\n";
+
 void config_help(FILE *out) {
     const struct option *options = config_options();
     char flag[64];
@@ -54,11 +58,50 @@ void config_help(FILE *out) {
     fputs("\nOther:\n"
           "  --config=FILE          read options from a YAML file, `section: { key: value }`; flags win over it\n"
           "  --dump-config          print the options in force as YAML, and end\n"
+          "  --man                  print the manual page, for man -l -, and end\n"
           "  --help                 print this, and end\n"
           "  --version              print the version, and end\n"
           "\nExit status: 0 done, 1 failure, 2 bad input, 3 out of device memory, 130 interrupted.\n"
-          "Environment: WEIR_DEVICE, WEIR_EMU, WEIR_OPTIONS, WEIR_TRACE, WEIR_LOG apply where no option is given.\n",
+          "\nEnvironment: ",
           out);
+    fputs(environment, out);
+}
+
+/* Text for roff: dashes that may be copied, no escapes of its own. */
+static void print_roff(const char *text, FILE *out) {
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\') fputc('\\', out);
+        fputc(*text == '\\' ? 'e' : *text, out);
+    }
+}
+
+void config_man(FILE *out) {
+    const struct option *options = config_options();
+    char flag[64];
+    fprintf(out,
+            ".TH WEIR\\-TRAIN 1 \"\" \"weir %s\" \"weir\"\n.SH NAME\nweir\\-train \\- train a mixture-of-experts "
+            "transformer on a nearly full device\n.SH SYNOPSIS\n.B weir\\-train\n[\\fIOPTION\\fR]...\n.SH DESCRIPTION\n"
+            "Trains a mixture-of-experts transformer on a text, on several ranks, each with its own device. Started by "
+            "hand it starts its ranks itself; started by\n.BR mpirun (1)\nit is one of them. K, M, G and T after bytes "
+            "count by 1024.\n.SH OPTIONS\n",
+            WEIR_VERSION_STRING);
+    for (int i = 0; i < CONFIG_OPTIONS; i++) {
+        if (!i || strcmp(options[i].section, options[i - 1].section)) fprintf(out, ".SS %s\n", options[i].section);
+        print_flag(&options[i], flag, sizeof flag);
+        fputs(".TP\n.B ", out);
+        print_roff(flag, out);
+        fputc('\n', out);
+        print_roff(options[i].help, out);
+        print_facts(&options[i], out);
+        fputc('\n', out);
+    }
+    fputs(".SS other\n"
+          ".TP\n.B \\-\\-config=FILE\nread options from a YAML file of sections; flags win over it\n"
+          ".TP\n.B \\-\\-dump\\-config\nprint the options in force as YAML, and end\n"
+          ".SH EXIT STATUS\n0 done, 1 failure, 2 bad input, 3 out of device memory, 130 interrupted\n"
+          ".SH ENVIRONMENT\n",
+          out);
+    fputs(environment, out);
 }
 
 /* The code point at *at, and moves *at behind it. The text is UTF-8. */

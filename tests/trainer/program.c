@@ -70,6 +70,9 @@ static void the_answers_of_the_options_end_well(void **state) {
     SPAWN(&s, WEIR_TRAIN, "--help");
     ASSERT_STATUS(&s, 0);
     ASSERT_SAYS(&s, out, "--kv-heads=N");
+    SPAWN(&s, WEIR_TRAIN, "--man");
+    ASSERT_STATUS(&s, 0);
+    ASSERT_SAYS(&s, out, "\n.B \\-\\-kv\\-heads=N\n");
     SPAWN(&s, WEIR_TRAIN, "--version");
     ASSERT_STATUS(&s, 0);
     SPAWN(&s, WEIR_TRAIN, "--dump-config", "--steps=5");
