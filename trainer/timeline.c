@@ -4,10 +4,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { FIRST_BUCKET_NS = 100000 };
-
 bool timeline_open(struct timeline *t) {
-    t->bucket_ns = FIRST_BUCKET_NS;
+    t->added = 0;
+    t->bucket = 1;
     t->buckets = malloc(TIMELINE_SAMPLES * sizeof *t->buckets);
     for (int i = 0; t->buckets && i < TIMELINE_SAMPLES; i++) t->buckets[i].ns = -1;
     return t->buckets;
@@ -30,14 +29,14 @@ static const struct sample *fuller(const struct sample *a, const struct sample *
 }
 
 static void halve(struct timeline *t) {
-    t->bucket_ns *= 2;
+    t->bucket *= 2;
     for (int i = 0; i < TIMELINE_SAMPLES / 2; i++) t->buckets[i] = *fuller(&t->buckets[2 * i], &t->buckets[2 * i + 1]);
     for (int i = TIMELINE_SAMPLES / 2; i < TIMELINE_SAMPLES; i++) t->buckets[i].ns = -1;
 }
 
 void timeline_add(struct timeline *t, const struct sample *sample) {
     assert(sample->ns >= 0);
-    while (sample->ns / t->bucket_ns >= TIMELINE_SAMPLES) halve(t);
-    struct sample *bucket = &t->buckets[sample->ns / t->bucket_ns];
+    if (t->added / t->bucket >= TIMELINE_SAMPLES) halve(t);
+    struct sample *bucket = &t->buckets[t->added++ / t->bucket];
     *bucket = *fuller(bucket, sample);
 }

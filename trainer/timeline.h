@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory over time in bounded room: time is cut into at most 2,000 buckets, each keeps the sample with the most live and
- * idle bytes, and when the run outgrows them two neighbours become one. Threads: one. */
+/* Memory over time in bounded room: the samples in the order in which they were taken are cut into at most 2,000 buckets,
+ * each keeps the one with the most live and idle bytes, and when the run outgrows them two neighbours become one. (Not by
+ * time: a host that runs ahead asks for most of a step's memory in a moment.) Threads: one. */
 #ifndef WEIR_TRAINER_TIMELINE_H
 #define WEIR_TRAINER_TIMELINE_H
 
@@ -17,7 +18,8 @@ struct sample {
 };
 
 struct timeline {
-    int64_t bucket_ns;
+    int64_t added;          /* samples so far */
+    int64_t bucket;         /* samples in one bucket */
     struct sample *buckets; /* (TIMELINE_SAMPLES) */
 };
 
