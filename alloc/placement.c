@@ -13,12 +13,18 @@ size_t weir__whole_pages(uintptr_t begin, uintptr_t end, size_t granule) {
     return last > first ? (last - first) / granule : 0;
 }
 
+static size_t touched_pages(uintptr_t begin, uintptr_t end, size_t granule) {
+    return (ceil_to(end, granule) - floor_to(begin, granule)) / granule;
+}
+
 uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule) {
     uintptr_t begin = extent->address, end = weir__extent_end(extent);
     assert(bytes <= extent->bytes);
     size_t left_behind = weir__whole_pages(begin + bytes, end, granule);
     size_t left_before = weir__whole_pages(begin, end - bytes, granule);
-    return left_before > left_behind ? end - bytes : begin;
+    if (left_before != left_behind) return left_before > left_behind ? end - bytes : begin;
+    return touched_pages(end - bytes, end, granule) < touched_pages(begin, begin + bytes, granule) ? end - bytes
+                                                                                                   : begin;
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */

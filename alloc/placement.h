@@ -33,7 +33,8 @@ static inline size_t weir__extent_whole_pages(const struct weir__extent *extent,
     return weir__whole_pages(extent->address, weir__extent_end(extent), granule);
 }
 
-/* Gives: where in an idle extent a block of `bytes` goes: at the end that leaves more whole pages, else in front. */
+/* Gives: where in an idle extent a block of `bytes` goes: at the end that leaves more whole pages, then at the one where
+ * the block touches fewer pages, else in front. */
 uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule);
 
 /* Gives: the best window that lacks at least one page, over all runs that have a bare extent; .first NULL if none. */

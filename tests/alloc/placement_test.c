@@ -50,6 +50,9 @@ static void a_block_lies_at_the_end_that_leaves_more_whole_pages(void **state) {
     struct weir__extent ragged_begin = {.address = BASE + G - 1024, .bytes = 4 * G + 1024};
     assert_int_equal(weir__place_within(&ragged_begin, 512, G), BASE + G - 1024);
     assert_int_equal(weir__place_within(&ragged_begin, 4 * G + 1024, G), BASE + G - 1024);
+    ragged_begin.address = BASE + 512; /* both ends leave one whole page: the end that is on a border */
+    ragged_begin.bytes = 4 * G - 512;
+    assert_int_equal(weir__place_within(&ragged_begin, 2 * G, G), BASE + 2 * G);
 }
 
 static void the_best_window_lacks_the_fewest_pages(void **state) {
