@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <numa.h>
 #include <numaif.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,8 +206,16 @@ int weir__numa_strays(char *address, size_t bytes, int node) {
     return strays;
 }
 
-void weir__numa_run_on(int node) {
-    if (node >= 0) {
-        (void)numa_run_on_node(node); /* only speed is at stake */
+void weir__numa_cpus(int node, cpu_set_t *out) {
+    char file[64];
+    char line[1024];
+    CPU_ZERO(out);
+    snprintf(file, sizeof file, "node%d/cpulist", node);
+    if (node >= 0 && read_line("", file, line, sizeof line)) {
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (listed(line, cpu)) {
+                CPU_SET((size_t)cpu, out);
+            }
+        }
     }
 }

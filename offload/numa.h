@@ -6,6 +6,7 @@
 #ifndef WEIR_OFFLOAD_NUMA_H
 #define WEIR_OFFLOAD_NUMA_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -47,7 +48,8 @@ int weir__numa_bind(void *address, size_t bytes, int node);
 /* How many of up to 64 evenly spaced pages, all touched, are not on `node`; -1 when the system does not say. */
 int weir__numa_strays(char *address, size_t bytes, int node);
 
-/* Makes the calling thread run on the node's CPUs where it may; for threads that touch memory of the node. */
-void weir__numa_run_on(int node);
+/* The CPUs of a node, as sysfs lists them; an empty set when it does not. (libnuma's own calls for this keep a cache that
+ * several threads must not fill at once.) */
+void weir__numa_cpus(int node, cpu_set_t *out);
 
 #endif

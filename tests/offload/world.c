@@ -201,6 +201,8 @@ struct device_read {
 
 /* Cut from one pinned piece, which is freed with the world: a free waits for the whole device, closed gates included. */
 static char *pinned_for_read(struct world *world, size_t bytes) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     if (world->pinned == NULL) {
         assert_ok(weir_host_alloc(world->device, PINNED_BYTES, &world->pinned));
     }
@@ -209,6 +211,7 @@ static char *pinned_for_read(struct world *world, size_t bytes) {
     }
     char *at = (char *)world->pinned + world->pinned_used;
     world->pinned_used += bytes;
+    pthread_mutex_unlock(&lock);
     return at;
 }
 
