@@ -20,8 +20,9 @@ enum {
     FAREWELL_TAG = 4,
 };
 
-/* After a failure, how long rank 0 waits for the others' texts and for their farewell. */
-static const int64_t text_limit_ns = 12000000000, farewell_limit_ns = 4000000000;
+/* After a failure, how long rank 0 waits for the others' texts and for their farewell; the others wait for it longer, so
+ * that rank 0 has the time to tell what it has. */
+static const int64_t text_limit_ns = 8000000000, farewell_limit_ns = 4000000000, patience_ns = 24000000000;
 
 struct mpi {
     MPI_Comm control, host, lanes[COMM_LANES];
@@ -353,7 +354,7 @@ static bool farewell(struct comm *c) {
         struct transfer *t = transfer_create("farewell", mpi_of(c)->control, FAREWELL_TAG, c->world);
         if (!t) return false;
         t->survives = true;
-        t->limit_ns = farewell_limit_ns;
+        t->limit_ns = c->rank ? patience_ns : farewell_limit_ns;
         for (int peer = c->rank ? 0 : 1; peer < (c->rank ? 1 : c->world); peer++)
             transfer_add(t, (c->rank != 0) != back, peer, &word, 0);
         if (finish(c, t) != WEIR_OK) return false;

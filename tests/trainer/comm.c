@@ -64,6 +64,15 @@ static void a_failure_ends_what_every_rank_waits_for_and_texts_still_arrive(void
     assert_true(s.seconds < 20);
 }
 
+/* It takes as long as rank 0 waits for what does not come. */
+static void a_rank_that_hangs_after_a_failure_holds_nobody_up_for_long(void **state) {
+    (void)state;
+    play("silent");
+    ASSERT_STATUS(&s, 3);
+    ASSERT_SAYS(&s, out, "rank 0 has what it can have");
+    assert_true(s.seconds < 30);
+}
+
 static void a_mesh_that_the_world_does_not_divide_into_is_refused(void **state) {
     (void)state;
     play("uneven");
@@ -79,6 +88,7 @@ int main(void) {
         cmocka_unit_test(a_pair_that_disagrees_about_a_size_is_named_on_every_rank),
         cmocka_unit_test(an_empty_part_that_only_one_side_sees_is_named_too),
         cmocka_unit_test(a_failure_ends_what_every_rank_waits_for_and_texts_still_arrive),
+        cmocka_unit_test(a_rank_that_hangs_after_a_failure_holds_nobody_up_for_long),
         cmocka_unit_test(a_mesh_that_the_world_does_not_divide_into_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,19 @@ static void scene_failure(void) {
     gather(5);
 }
 
+/* Rank 2 fails, and rank 1 hangs: it neither tells its text nor says farewell. */
+static void scene_silent(void) {
+    char **texts = NULL;
+    if (comm.rank == 2) comm.table->fail(&comm, 3, "rank 2: the tank is empty");
+    if (comm.rank == 1)
+        for (;;) pause();
+    EXPECT(comm.table->barrier(&comm) != WEIR_OK);
+    EXPECT_OK(comm.table->gather_text(&comm, "a text", &texts));
+    for (int rank = 0; comm.rank == 0 && rank < RANKS; rank++)
+        EXPECT(strcmp(texts[rank], rank == 1 ? "" : "a text") == 0);
+    if (comm.rank == 0) printf("rank 0 has what it can have\n");
+}
+
 /* Rank 2 ends without a word while the others wait for it. */
 static void scene_killed(void) {
     weir_stream s = new_stream();
@@ -271,6 +284,7 @@ static const struct {
               {"host", scene_host},
               {"failure", scene_failure},
               {"killed", scene_killed},
+              {"silent", scene_silent},
               {"wait", scene_wait},
               {"talk", scene_talk}};
 
