@@ -252,18 +252,33 @@ static void undo_in(struct weir_offload *engine, struct weir__item *item, void *
     weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
 }
 
-/* HOST becomes LOADING, or nothing changes. */
-static enum weir_status load(struct weir_offload *engine, struct weir__item *item, weir_stream stream) {
-    void *block;
-    weir_event in;
-    enum weir_status status = weir_pool_alloc(engine->pool, item->bytes, stream, &block);
+/* Gives a device block: to_device has waited for the item's copy out, and nothing is queued that touches the block. */
+static enum weir_status begin_in(struct weir_offload *engine, const struct weir__item *item, weir_stream stream,
+                                 void **block) {
+    enum weir_status status = weir_pool_alloc(engine->pool, item->bytes, stream, block);
     if (status != WEIR_OK) {
         return status;
     }
     status = wait_for(engine, "offload.in.out", engine->to_device, item->event);
-    if (status == WEIR_OK) {
-        status = queue_in(engine, item, block, stream, &in);
+    if (status != WEIR_OK) {
+        struct weir_error error = *weir_last_error();
+        if (weir_pool_free(engine->pool, *block, stream) != WEIR_OK) {
+            weir__log(WEIR__LOG_ERROR, "offload: a device block is lost: %s", weir_last_error()->message);
+        }
+        weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
     }
+    return status;
+}
+
+/* HOST becomes LOADING, or nothing changes. */
+static enum weir_status load(struct weir_offload *engine, struct weir__item *item, weir_stream stream) {
+    void *block;
+    weir_event in;
+    enum weir_status status = begin_in(engine, item, stream, &block);
+    if (status != WEIR_OK) {
+        return status;
+    }
+    status = queue_in(engine, item, block, stream, &in);
     if (status != WEIR_OK) {
         undo_in(engine, item, block, stream);
         return status;
