@@ -7,7 +7,8 @@
  * Stream collectives are queued on a stream and return at once; all ranks of the group must queue the same ones in the
  * same order on the same `lane`. A lane is a duplicated communicator of its own, one for each of the trainer's streams,
  * so that collectives of different streams never mix. comm_mpi.c hands the transfer to one progress thread a rank, which
- * makes only non-blocking MPI calls; the stream goes on when the transfer has completed.
+ * makes only non-blocking MPI calls; the stream goes on when the transfer has completed. Two ranks that disagree about
+ * the size of what passes between them are a failure that names both.
  *
  * Failure. comm_fail tells every rank; from then on collectives complete without data and comm_failure gives the
  * sentence, so that every rank unwinds and ends. A rank that dies without a word is noticed by the launcher. */
@@ -57,7 +58,8 @@ struct comm_table {
     /* op: '+' sum, '<' least, '>' most; in place on every rank */
     enum weir_status (*reduce_host)(struct comm *, char op, double *values, size_t count);
     enum weir_status (*broadcast_host)(struct comm *, void *data, size_t bytes, int root);
-    /* Gives rank 0 every rank's text: texts (world) strings to be freed, else NULL. Works after a failure too. */
+    /* Gives rank 0 every rank's text: texts (world) strings to be freed, else NULL. Works after a failure too; the text of
+     * a rank that does not answer in time is then empty. */
     enum weir_status (*gather_text)(struct comm *, const char *text, char ***texts);
 
     /* -- failure ----------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,15 @@ static enum weir_status open_device(const struct config *c, struct weir_device *
     options.ordinal = launch_local_rank();
     enum weir_status status = weir_device_open(&options, out);
     if (status != WEIR_NO_DEVICE || !options.ordinal) return status;
-    options.ordinal = 0; /* every process has an emulated machine of its own, with one device */
+    /* every process has an emulated machine of its own, with one device; GPUs are not shared */
+    struct weir_device_info info = {.size = sizeof info};
+    int ordinal = options.ordinal;
+    options.ordinal = 0;
+    if (weir_device_open(&options, out) == WEIR_OK) {
+        if (weir_device_get_info(*out, &info) == WEIR_OK && info.emulated) return WEIR_OK;
+        weir_device_close(*out);
+    }
+    options.ordinal = ordinal;
     return weir_device_open(&options, out);
 }
 
