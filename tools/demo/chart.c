@@ -78,24 +78,23 @@ static double height(const struct chart_frame *frame, size_t bytes) {
     return fmax(HIGH - (double)bytes / (double)frame->top_bytes * HIGH, 0.0);
 }
 
-/* The samples of one step, and where they lie: x = left + (ms - begin_ms) * scale. */
+/* The samples of one step, and where they lie, evenly in the order of the requests: x = left + (i - first) * scale. */
 struct span {
     size_t first, next; /* next: the first sample of the step after */
-    double begin_ms, ms, left, right, scale;
+    double left, right, scale;
 };
 
-/* A step that a refusal cut short gets the part of its width that its time is of the step before it. */
-static struct span span_from(const struct chart_frame *frame, const struct run *run, size_t first, double before_ms) {
+/* A step that a refusal cut short gets the part of its width that its samples are of the step before it. */
+static struct span span_from(const struct chart_frame *frame, const struct run *run, size_t first, size_t before) {
     const struct timeline *timeline = timeline_of(run);
     int64_t step = timeline->samples[first].step;
-    struct span span = {.first = first, .next = first, .begin_ms = timeline->samples[first].ms};
+    struct span span = {.first = first, .next = first};
     while (span.next < timeline->sample_count && timeline->samples[span.next].step == step) span.next++;
-    bool last = span.next == timeline->sample_count;
-    span.ms = timeline->samples[last ? span.next - 1 : span.next].ms - span.begin_ms;
+    size_t samples = span.next - first;
+    bool cut = span.next == timeline->sample_count && run->outcome == RUN_OUT_OF_MEMORY && before > samples;
     span.left = step_x(frame, (double)step);
     span.right = step_x(frame, (double)step + 1.0);
-    bool cut = last && run->outcome == RUN_OUT_OF_MEMORY && before_ms > span.ms;
-    span.scale = (span.right - span.left) / fmax(cut ? before_ms : span.ms, 1e-6);
+    span.scale = (span.right - span.left) / (double)(cut ? before : samples);
     return span;
 }
 
@@ -106,8 +105,11 @@ static size_t columns_choose(const struct chart_frame *frame, const struct run *
     struct span span = {0};
     for (size_t i = 0; i < timeline->sample_count; i++) {
         const struct sample *sample = &timeline->samples[i];
-        if (i == span.next) span = span_from(frame, run, i, i > 0 && timeline->samples[i - 1].step > 0 ? span.ms : 0.0);
-        int x = (int)fmin(span.left + (sample->ms - span.begin_ms) * span.scale, span.right);
+        if (i == span.next) {
+            bool whole = i > 0 && timeline->samples[i - 1].step > 0; /* what was before is a step, not the opening */
+            span = span_from(frame, run, i, whole ? span.next - span.first : 0);
+        }
+        int x = (int)fmin(span.left + (double)(i - span.first) * span.scale, span.right);
         bool together = count > 0 && columns[count - 1].x >= x, last = i + 1 == timeline->sample_count;
         if (!together)
             columns[count++] = (struct column){x, sample};

@@ -133,7 +133,7 @@ static void pictures_write(const struct chart_frame *frame, const struct run *co
     fputs(
         "<section>\n<h2>Memory over time</h2>\n<p>MiB on the rank that ran out of memory, else on the fullest. Solid: "
         "live, by the stream it was allocated on. Hatched: idle, by the stream that used it last. Each step is drawn "
-        "equally wide.</p>\n",
+        "equally wide, its requests for memory evenly in their order.</p>\n",
         out);
     hatches_write(out);
     legend_write(frame, out);
