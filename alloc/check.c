@@ -159,6 +159,7 @@ enum weir_status weir__check_shared(struct weir_pool *pool) {
 }
 
 enum weir_status weir_pool_check(struct weir_pool *pool) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_check: pool is NULL");
     weir__pool_lock(pool);
     enum weir_status status = pool->policy->check(pool);
     weir__pool_unlock(pool);

@@ -59,6 +59,6 @@ void weir__forget_gone(struct weir_pool *pool) {
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream) {
     uint32_t slot = weir__order_find(&pool->order, stream);
     if (slot != WEIR__SLOT_NONE) return slot;
-    if (pool->order.not_alive > 0) weir__forget_gone(pool);
+    if (pool->order.not_alive > 0 && !weir__in_host_function()) weir__forget_gone(pool);
     return weir__order_add(&pool->order, stream);
 }

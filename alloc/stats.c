@@ -88,6 +88,7 @@ void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
 enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_get_stats: pool is NULL");
     if (stats == NULL || stats->size < sizeof stats->size)
         return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
     weir__pool_lock(pool);
@@ -129,8 +130,9 @@ static bool is_told(const struct weir_pool *pool, uint32_t number) {
 
 enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats, size_t room,
                                             size_t *count) {
-    if (count == NULL || (room > 0 && stats == NULL))
-        return WEIR__INVALID("weir_pool_get_stream_stats: count is NULL, or stats is NULL with room for %zu", room);
+    if (pool == NULL || count == NULL || (room > 0 && stats == NULL))
+        return WEIR__INVALID("weir_pool_get_stream_stats: pool or count is NULL, or stats is NULL with room for %zu",
+                             room);
     *count = 0;
     weir__pool_lock(pool);
     for (uint32_t i = 0; i < pool->order.count; i++) {
@@ -151,6 +153,7 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
 }
 
 enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal) {
+    if (pool == NULL) return WEIR__INVALID("weir_pool_get_refusal: pool is NULL");
     if (refusal == NULL || refusal->size < sizeof refusal->size)
         return WEIR__INVALID("weir_pool_get_refusal: refusal->size must be sizeof(struct weir_pool_refusal)");
     weir__pool_lock(pool);

@@ -145,10 +145,14 @@ static void answers_need_a_place_to_go(void **state) {
     expect_invalid(weir_pool_get_stats(pool, &stats), "stats->size");
     expect_invalid(weir_pool_get_stats(pool, NULL), "stats->size");
     expect_invalid(weir_pool_get_refusal(pool, &refusal), "refusal->size");
-    expect_invalid(weir_pool_get_stream_stats(pool, NULL, 0, NULL), "count is NULL");
+    expect_invalid(weir_pool_get_stream_stats(pool, NULL, 0, NULL), "pool or count is NULL");
     expect_invalid(weir_pool_get_stream_stats(pool, NULL, 4, &count), "room for 4");
     expect_invalid(weir_pool_alloc(pool, 1, NULL, NULL), "out is NULL");
     expect_invalid(weir_pool_alloc(NULL, 1, NULL, &block), "pool is NULL");
+    stats.size = sizeof stats;
+    expect_invalid(weir_pool_get_stats(NULL, &stats), "pool is NULL");
+    expect_invalid(weir_pool_check(NULL), "pool is NULL");
+    assert_int_equal(weir_pool_report(NULL, NULL, 0), 0);
     expect_invalid(weir_pool_free_after(pool, pool, event), "event is NULL");
     refusal.size = sizeof refusal;
     assert_int_equal(weir_pool_get_refusal(pool, &refusal), WEIR_NOT_READY);
