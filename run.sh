@@ -40,9 +40,8 @@ libc6-dev: the C library's headers
 cmake: configures the build
 ninja-build: runs the build
 pkg-config: finds the libraries below
-libjemalloc-dev: cuts the pinned host pool up (offload)
+libjemalloc-dev: cuts small blocks of the pinned host pool (offload)
 libnuma-dev: binds the host pool to the GPU's CPUs (offload)
-libhwloc-dev: tells which node that is (offload)
 libopenblas-dev: matrix products of the trainer on a CPU
 libopenmpi-dev: communication between the trainer's ranks
 openmpi-bin: starts the trainer's ranks
