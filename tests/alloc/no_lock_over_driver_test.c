@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Promise 6: no lock is held across a driver call. One thread is held inside each kind of call; the others allocate and
+ * free meanwhile. What the held call claimed is waited for before memory is refused. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "support.h"
+
+enum held { PAGE_CREATE, PAGE_MAP, PAGE_UNMAP, SET_ACCESS, EVENT_RECORD, STREAM_WAIT, NONE };
+
+static const struct weir__driver *real;
+static struct weir__driver slow;
+static enum held held_call = NONE; /* the call whose next turn is held, then NONE again */
+static bool reached, opened;
+static CUresult held_result; /* what the held call answers when it is let go; CUDA_SUCCESS: what the driver says */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* Gives: the code to fail with, or CUDA_SUCCESS to go on. */
+static CUresult hold(enum held call) {
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (held_call == call) {
+        held_call = NONE;
+        reached = true;
+        pthread_cond_broadcast(&changed);
+        while (!opened) pthread_cond_wait(&changed, &lock);
+        result = held_result;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+#define SLOW(name, call, parameters, arguments)                                                                        \
+    static CUresult slow_##name parameters {                                                                           \
+        CUresult result = hold(call);                                                                                  \
+        return result != CUDA_SUCCESS ? result : real->name arguments;                                                 \
+    }
+SLOW(page_create, PAGE_CREATE,
+     (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,
+      unsigned long long flags),
+     (handle, bytes, properties, flags))
+SLOW(page_map, PAGE_MAP,
+     (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags),
+     (address, bytes, offset, handle, flags))
+SLOW(page_unmap, PAGE_UNMAP, (CUdeviceptr address, size_t bytes), (address, bytes))
+SLOW(page_set_access, SET_ACCESS, (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count),
+     (address, bytes, access, count))
+SLOW(event_record, EVENT_RECORD, (CUevent event, CUstream stream), (event, stream))
+SLOW(stream_wait, STREAM_WAIT, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
+
+static void use_slow_driver(void) {
+    real = test_device()->driver;
+    slow = *real;
+    slow.page_create = slow_page_create;
+    slow.page_map = slow_page_map;
+    slow.page_unmap = slow_page_unmap;
+    slow.page_set_access = slow_page_set_access;
+    slow.event_record = slow_event_record;
+    slow.stream_wait = slow_stream_wait;
+    test_device()->driver = &slow;
+}
+
+static void use_real_driver(void) { test_device()->driver = real; }
+
+/* ---- a thread that is held ----------------------------------------------------------------------------------------- */
+
+struct request {
+    struct weir_pool *pool;
+    size_t bytes;
+    weir_stream stream;
+    void *block;
+    enum weir_status status;
+    bool started, ended;
+};
+
+static void *make_request(void *argument) {
+    struct request *request = argument;
+    __atomic_store_n(&request->started, true, __ATOMIC_RELEASE);
+    request->status = weir_pool_alloc(request->pool, request->bytes, request->stream, &request->block);
+    __atomic_store_n(&request->ended, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static pthread_t start_held(struct request *request, enum held call, CUresult result) {
+    pthread_t thread;
+    held_call = call;
+    held_result = result;
+    reached = opened = false;
+    assert_int_equal(pthread_create(&thread, NULL, make_request, request), 0);
+    pthread_mutex_lock(&lock);
+    while (!reached) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return thread;
+}
+
+static void let_go(pthread_t thread) {
+    pthread_mutex_lock(&lock);
+    opened = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+}
+
+/* A pool of 12 pages: 4 single ones idle between used ones on s1, and a run of 2 idle on s0; 2 untaken. */
+struct scene {
+    struct weir_pool *pool;
+    weir_stream s0, s1;
+};
+
+static struct scene open_scene(void) {
+    struct scene scene = {.pool = open_pool(WEIR_POLICY_LATENCY, 12), .s0 = new_stream(), .s1 = new_stream()};
+    void *holes[4];
+    for (int i = 0; i < 4; i++) {
+        holes[i] = alloc(scene.pool, PAGE, scene.s1);
+        alloc(scene.pool, PAGE, scene.s1);
+    }
+    void *run = alloc(scene.pool, 2 * PAGE, scene.s0);
+    for (int i = 0; i < 4; i++) OK(weir_pool_free(scene.pool, holes[i], scene.s1));
+    OK(weir_pool_free(scene.pool, run, scene.s0));
+    return scene;
+}
+
+static void other_threads_go_on_while_one_is_held(enum held call, size_t bytes, bool gated) {
+    struct scene scene = open_scene();
+    struct gate *gate = gated ? put_gate(scene.s1) : NULL;
+    if (!gated) OK(weir_device_synchronize(test_device()));
+    if (call == EVENT_RECORD || call == STREAM_WAIT) { /* take the untaken pages, so that only a wait is left */
+        alloc(scene.pool, 2 * PAGE, scene.s0);
+        alloc(scene.pool, 2 * PAGE, scene.s0);
+    }
+    use_slow_driver();
+    struct request request = {.pool = scene.pool, .bytes = bytes, .stream = scene.s0};
+    pthread_t thread = start_held(&request, call, CUDA_SUCCESS);
+    for (int i = 0; i < 4; i++) { /* a lock held by the other thread would stop this for good */
+        void *block = alloc(scene.pool, 512, scene.s1);
+        OK(weir_pool_free(scene.pool, block, scene.s1));
+        OK(weir_pool_check(scene.pool));
+    }
+    let_go(thread);
+    use_real_driver();
+    OK(request.status);
+    if (gate != NULL) open_gate(gate);
+    close_pool(scene.pool);
+}
+
+static void creating_and_mapping_pages_holds_no_lock(void **state) {
+    (void)state;
+    other_threads_go_on_while_one_is_held(PAGE_CREATE, 3 * PAGE, false);
+    other_threads_go_on_while_one_is_held(PAGE_MAP, 3 * PAGE, false);
+    other_threads_go_on_while_one_is_held(SET_ACCESS, 3 * PAGE, false);
+}
+
+static void moving_pages_holds_no_lock(void **state) {
+    (void)state;
+    other_threads_go_on_while_one_is_held(PAGE_UNMAP, 6 * PAGE, false);
+}
+
+static void waiting_for_another_stream_holds_no_lock(void **state) {
+    (void)state;
+    other_threads_go_on_while_one_is_held(EVENT_RECORD, PAGE, true);
+    other_threads_go_on_while_one_is_held(STREAM_WAIT, PAGE, true);
+}
+
+static void a_request_about_to_fail_waits_for_what_others_have_claimed(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    struct request first = {.pool = pool, .bytes = 8 * PAGE, .stream = new_stream()};
+    struct request second = {.pool = pool, .bytes = 4 * PAGE, .stream = new_stream()};
+    use_slow_driver();
+    pthread_t one = start_held(&first, SET_ACCESS, CUDA_ERROR_UNKNOWN), two;
+    assert_int_equal(pthread_create(&two, NULL, make_request, &second), 0);
+    while (!__atomic_load_n(&second.started, __ATOMIC_ACQUIRE)) sched_yield();
+    for (int i = 0; i < 1000 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    assert_false(second.ended); /* all pages are claimed; it must not have been refused */
+    let_go(one);
+    pthread_join(two, NULL);
+    use_real_driver();
+    assert_int_equal(first.status, WEIR_DRIVER);
+    OK(second.status);
+    assert_int_equal(stats_of(pool).out_of_memory, 0);
+    close_pool(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
+        cmocka_unit_test(moving_pages_holds_no_lock),
+        cmocka_unit_test(waiting_for_another_stream_holds_no_lock),
+        cmocka_unit_test(a_request_about_to_fail_waits_for_what_others_have_claimed),
+    };
+    return cmocka_run_group_tests_name("no_lock_over_driver", tests, NULL, NULL);
+}
