@@ -35,6 +35,7 @@ void streams_close(struct streams *s) {
 enum weir_status block_alloc(struct streams *s, enum queue queue, size_t bytes, void **out) {
     enum weir_status status = weir_pool_alloc(s->pool, bytes, s->stream[queue], out);
     if (s->report) report_sample(s->report, s->step);
+    if (s->soil && status == WEIR_OK && bytes > 0) return weir_set(s->device, *out, 0xff, bytes, s->stream[queue]);
     return status;
 }
 

@@ -39,6 +39,7 @@ struct streams {
     struct weir_device *device;
     struct weir_pool *pool;
     struct report *report; /* told after each allocation, or NULL */
+    bool soil;             /* fill new blocks with NaNs, so that reading what nobody wrote shows; for tests */
     int64_t step;
     weir_stream stream[QUEUES];
     weir_event reached[QUEUES]; /* how far a stream was when another began to follow it */

@@ -41,6 +41,7 @@ static enum weir_status alone_attach(struct comm *comm, struct weir_device *devi
 }
 
 enum queue rig_late = QUEUES;
+bool rig_soil;
 
 static void linger(void *argument) {
     (void)argument;
@@ -134,6 +135,7 @@ void rig_open(struct rig *rig, const struct config *config, struct comm comm, st
     OK(rig->comm.table->attach(&rig->comm, device));
     open_pool(rig);
     OK(streams_open(&rig->streams, device, rig->pool));
+    rig->streams.soil = rig_soil;
     OK(ops_open_cpu(device, strcmp(config->wire, "bf16") == 0 ? WIRE_BF16 : WIRE_REAL, &rig->ops));
     if (config->offload) open_offload(rig);
     open_routes(rig);

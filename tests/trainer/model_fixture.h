@@ -39,6 +39,9 @@ struct comm comm_alone(void);
  * QUEUES: nothing does. A wait that is missing then reads what is not there yet, or overwrites what is still read. */
 extern enum queue rig_late;
 
+/* Rigs opened from now on get memory full of NaNs. */
+extern bool rig_soil;
+
 /* Opens everything that config asks for: policy, limit, offload, routes files, wire. `comm` is attached here. */
 void rig_open(struct rig *rig, const struct config *config, struct comm comm, struct weir_device *device);
 /* Leaves device and comm open. */
