@@ -114,6 +114,7 @@ mpi_environment() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_plm_rsh_agent=
     export OPENBLAS_NUM_THREADS=1
+    export HWLOC_COMPONENTS=-gl HWLOC_HIDE_ERRORS=2 # no look for X displays, which can mean waiting for name servers
 }
 
 # ---- testing -----------------------------------------------------------------------------------------------------

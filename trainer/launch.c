@@ -41,7 +41,15 @@ bool launch_joined(void) { return number_of("OMPI_COMM_WORLD_SIZE", 0) > 0; }
 int launch_world(void) { return number_of("OMPI_COMM_WORLD_SIZE", 1); }
 int launch_local_rank(void) { return number_of("OMPI_COMM_WORLD_LOCAL_RANK", 0); }
 
+/* Open MPI looks at the machine through hwloc, whose gl part asks every X display of "localhost" that there could be: where
+ * that name has no entry in /etc/hosts each start waits for name servers. Without /sys hwloc complains and goes on. */
+static void keep_hwloc_short(void) {
+    setenv("HWLOC_COMPONENTS", "-gl", 0);
+    setenv("HWLOC_HIDE_ERRORS", "2", 0);
+}
+
 void launch_alone(void) {
+    keep_hwloc_short();
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* else Open MPI starts a daemon beside one process */
     setenv("OMPI_MCA_btl", "self,vader", 0);
     setenv("OMPI_MCA_pml", "ob1", 0);
@@ -80,6 +88,7 @@ static void set_environment(bool bar) {
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     }
+    keep_hwloc_short();
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     if (bar)
         setenv(BAR_VARIABLE, "1", 1);
