@@ -77,7 +77,7 @@ static bool sample_offload(struct session *session, struct choose *choose) {
                             .steps = steps};
     if (!session_train(session, &job, &session->small)) return false;
     job.file = "offload-large";
-    job.batch = 2 * base;
+    job.batch = base + (base + 1) / 2;
     snprintf(what, sizeof what, "memory with offload at batch %lld", (long long)job.batch);
     if (!session_train(session, &job, &session->large)) return false;
     const struct run *measured = &session->measured;
@@ -89,7 +89,7 @@ static bool sample_offload(struct session *session, struct choose *choose) {
     choose->capacity_bytes = session->demo.capacity_bytes;
     choose->small.batch = base;
     choose->small.peak_bytes = (size_t)((double)run_fullest(&session->small)->peak_live_bytes * growth);
-    choose->large.batch = 2 * base;
+    choose->large.batch = job.batch;
     choose->large.peak_bytes = (size_t)((double)run_fullest(&session->large)->peak_live_bytes * growth);
     return true;
 }
