@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An item is its handle: not an address, and not somebody else's place in the table. */
 #include <string.h>
+#include <unistd.h>
 
 #include "world.h"
 
@@ -116,12 +117,13 @@ static void bad_arguments_are_refused_with_a_sentence(void **state) {
         {.size = 3, .numa_node = -1},
         {.size = sizeof *bad, .ranks = -1, .numa_node = -1},
         {.size = sizeof *bad, .numa_node = -2},
-        {.size = sizeof *bad, .numa_node = 999},
         {.size = sizeof *bad, .budget_bytes = 4 * MIB, .slab_bytes = 8 * MIB, .numa_node = -1},
         {.size = sizeof *bad, .budget_bytes = 100, .numa_node = -1},
         {.size = sizeof *bad, .budget_bytes = SIZE_MAX, .numa_node = -1},
+        {.size = sizeof *bad, .numa_node = 999}, /* last: where the machine shows no nodes, none is bound and none refused */
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    bool nodes_are_shown = access("/sys/devices/system/node/online", R_OK) == 0;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad - !nodes_are_shown; i++) {
         host = (struct weir_host_pool *)&world;
         assert_int_equal(weir_host_pool_create(world.device, &bad[i], &host), WEIR_INVALID);
         assert_null(host);
