@@ -81,20 +81,23 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
 
 /* ---- windows that lack pages ------------------------------------------------------------------------------------ */
 
-/* Pages that the pool may still take from the driver. */
+#define MOST_MAP_REFUSALS 3 /* of one request; then it is served from what is mapped, or not at all */
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Pages that the pool may still take from the driver, as far as is known. */
 static size_t creatable_pages(const struct weir_pool *pool, const struct weir__request *request) {
-    return request->driver_full ? 0 : pool->pages.limit - pool->pages.held;
+    return least(pool->pages.limit - pool->pages.held, request->most_created);
 }
 
-/* Deals out what a window lacks: spare pages, then new ones. Gives: what is still missing. */
+/* Deals out what a window lacks: spare pages, then new ones; no more than the driver is known to map beside what is
+ * mapped now, for a donor's page gives its mapping up. Gives: what is still missing. */
 static size_t deal_out(const struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    size_t missing = choice->window.lacking;
-    choice->spare = missing < pool->pages.spare_count ? missing : pool->pages.spare_count;
-    missing -= choice->spare;
-    size_t creatable = creatable_pages(pool, request);
-    choice->created = missing < creatable ? missing : creatable;
+    size_t lacking = choice->window.lacking, most = least(lacking, request->most_mapped);
+    choice->spare = least(most, pool->pages.spare_count);
+    choice->created = least(most - choice->spare, creatable_pages(pool, request));
     choice->step = WEIR__MAP;
-    return missing - choice->created;
+    return lacking - choice->spare - choice->created;
 }
 
 static bool take_new_pages(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
@@ -102,7 +105,8 @@ static bool take_new_pages(struct weir_pool *pool, const struct weir__request *r
     if (pool->pages.spare_count == 0 && creatable_pages(pool, request) == 0) return false;
     choice->window = weir__place_window(&pool->bare, request->bytes, pool->granule,
                                         (struct weir__usable){usable_if_ordered, &asker});
-    return choice->window.first != NULL && deal_out(pool, request, choice) == 0;
+    return choice->window.first != NULL && deal_out(pool, request, choice) == 0 &&
+           (choice->window.lacking == 0 || request->map_refusals < MOST_MAP_REFUSALS);
 }
 
 size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const struct weir__window *window,
@@ -135,6 +139,7 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
         weir__place_window(&pool->bare, request->bytes, pool->granule, (struct weir__usable){usable_always, NULL});
     if (choice->window.first == NULL) return false;
     size_t missing = deal_out(pool, request, choice);
+    if (choice->window.lacking > 0 && request->map_refusals == MOST_MAP_REFUSALS) return false;
     if (missing == 0) return true;
     if (pool->idle_pages < choice->window.idle_pages + missing) return false;
     size_t found = 0;

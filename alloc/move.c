@@ -9,7 +9,7 @@
 
 /* One claim. Pages in `pages` lie in the order in which they fill the window's bare pages. */
 struct move {
-    const struct weir__request *request;
+    struct weir__request *request;
     const struct weir__choice *choice;
     struct weir__extent *first, *last; /* the claimed pieces around and of the window, neighbours */
     struct weir__donation *donations;  /* extents are claimed ones */
@@ -233,7 +233,12 @@ static enum weir_status map_window(struct weir_pool *pool, struct move *move) {
     size_t done = 0;
     struct weir__donation run = next_bare_run(pool, move, move->first);
     for (; run.pages > 0; run = next_bare_run(pool, move, piece_after(move, run.extent))) {
-        enum weir_status status = weir__pages_map(&pool->pages, run.address, run.pages, move->pages + done);
+        size_t mapped = 0;
+        enum weir_status status = weir__pages_map(&pool->pages, run.address, run.pages, move->pages + done, &mapped);
+        if (status == WEIR_OUT_OF_MEMORY) {
+            move->request->most_mapped = done + mapped;
+            move->request->map_refusals++;
+        }
         if (status != WEIR_OK) return unmap_window(pool, move, done) == WEIR_OK ? status : WEIR_BROKEN;
         done += run.pages;
     }
@@ -246,6 +251,7 @@ static enum weir_status transfer(struct weir_pool *pool, struct move *move) {
     enum weir_status status =
         weir__pages_create(&pool->pages, move->choice->created, move->pages + move->page_count, &created);
     move->page_count += created;
+    if (status == WEIR_OUT_OF_MEMORY) move->request->most_created = created;
     if (status == WEIR_OK) status = unmap_donors(pool, move);
     if (status == WEIR_OK) status = map_window(pool, move);
     return status;
@@ -336,8 +342,8 @@ static enum weir_status order_window(struct weir_pool *pool, const struct move *
     return status;
 }
 
-enum weir_status weir__move(struct weir_pool *pool, const struct weir__request *request,
-                            const struct weir__choice *choice, struct weir__extent **out) {
+enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
+                            struct weir__extent **out) {
     struct move move = {.request = request, .choice = choice};
     enum weir_status status = claim(pool, &move);
     if (status == WEIR_OK) {

@@ -142,7 +142,8 @@ static enum weir_status undo_map(struct weir__pages *pages, uintptr_t address, s
     return WEIR_BROKEN;
 }
 
-enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from) {
+enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from,
+                                 size_t *mapped) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
     size_t done = 0;
@@ -156,6 +157,8 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     if (status == WEIR_OK)
         status =
             MEMORY_CALL(pages, "cuMemSetAccess", page_set_access(address, count * pages->granule, &pages->access, 1));
+    status = out_of_memory_or(status);
+    *mapped = done;
     if (status != WEIR_OK) status = undo_map(pages, address, done, status);
     weir__device_leave(pages->device);
     return status;

@@ -60,9 +60,11 @@ enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, wei
 /* Gives pages back to the driver. Gives: how many it took, from the front on. */
 size_t weir__pages_release(struct weir__pages *pages, const weir__page *from, size_t count);
 /* Maps `count` pages from `address` on and makes them usable: one set-access for all.
- * Fails: WEIR_DRIVER; nothing is mapped. WEIR_BROKEN when the driver would not undo what it had done: the pages stay
+ * Fails: WEIR_DRIVER; nothing is mapped. WEIR_OUT_OF_MEMORY when the driver has none for more mappings; nothing is mapped,
+ * *mapped says how many were before it refused. WEIR_BROKEN when the driver would not undo what it had done: the pages stay
  * mapped in part, and the addresses must not be used again. */
-enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from);
+enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from,
+                                 size_t *mapped);
 /* Unmaps `count` pages from `address` on in one call. Gives: the pages. Fails: WEIR_DRIVER; all are still mapped. */
 enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count, weir__page *out);
 

@@ -144,8 +144,7 @@ static enum weir_status no_host_memory(void) {
 
 /* (unlocks) A new segment for a request, as one extent in no index. Fails: WEIR_OUT_OF_MEMORY at the limit or when the
  * driver has no more. */
-static enum weir_status add_segment(struct weir_pool *pool, const struct weir__request *request,
-                                    struct weir__extent **out) {
+static enum weir_status add_segment(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     size_t bytes = segment_bytes(pool, request->bytes);
     if (bytes > pool->limit_bytes - pool->held_bytes) return WEIR_OUT_OF_MEMORY;
     struct weir__segment *segment = calloc(1, sizeof *segment);
@@ -164,6 +163,7 @@ static enum weir_status add_segment(struct weir_pool *pool, const struct weir__r
         status = no_host_memory();
     }
     pool->unmapped_bytes -= bytes;
+    request->most_created = status == WEIR_OUT_OF_MEMORY ? 0 : SIZE_MAX;
     if (status != WEIR_OK) {
         weir__account_unhold(pool, bytes);
         free(segment);

@@ -188,9 +188,10 @@ static enum weir_status refuse(struct weir_pool *pool, const struct weir__reques
     weir__trace_refused(pool->trace, request->requested_bytes, pool->refusal.stream);
     return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL,
                       "%zu bytes for %s can't be had: of %zu bytes, %zu are live, %zu idle on it, %zu idle on other "
-                      "streams, %zu not taken (weir_pool_report has more)",
+                      "streams, %zu not taken%s (weir_pool_report has more)",
                       request->requested_bytes, pool->refused_stream, pool->limit_bytes, pool->live_bytes,
-                      pool->refusal.idle_asker_bytes, pool->refusal.idle_others_bytes, pool->refusal.untaken_bytes);
+                      pool->refusal.idle_asker_bytes, pool->refusal.idle_others_bytes, pool->refusal.untaken_bytes,
+                      pool->driver_refused ? ", since the driver had no more" : "");
 }
 
 static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__request *request,
@@ -241,8 +242,11 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
     *out = NULL;
     if (pool == NULL) return WEIR__INVALID("weir_pool_alloc: pool is NULL");
-    struct weir__request request = {
-        .requested_bytes = bytes, .host_function = weir__in_host_function(), .wait_limit_ns = pool->wait_limit_ns};
+    struct weir__request request = {.requested_bytes = bytes,
+                                    .host_function = weir__in_host_function(),
+                                    .wait_limit_ns = pool->wait_limit_ns,
+                                    .most_created = SIZE_MAX,
+                                    .most_mapped = SIZE_MAX};
     struct weir__extent *block = NULL;
     weir__pool_lock(pool);
     request.slot = weir__slot_for(pool, stream);

@@ -37,7 +37,10 @@ struct weir__request {
     size_t requested_bytes;
     uint32_t slot;
     bool host_function; /* no driver call may be made */
-    bool driver_full;   /* the driver refused a page below the limit: others hold the rest */
+    /* What the driver refused below the limit, for want of memory; others hold the rest, and the ladder goes on. */
+    size_t most_created; /* new pages that it gave before it refused one; SIZE_MAX before that */
+    size_t most_mapped;  /* pages that it mapped, without unmapping others, before it refused one; SIZE_MAX */
+    unsigned map_refusals;
     uint64_t wait_limit_ns;
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
 };
@@ -108,8 +111,8 @@ struct weir_pool {
     size_t live_bytes, requested_bytes, idle_bytes, moving_bytes, unmapped_bytes, held_bytes;
     size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes;
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
-    uint64_t plain_memory_calls; /* atomic; those that `pages` does not count */
-    bool was_refused;
+    uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
+    bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     struct weir_pool_refusal refusal;
     char refused_stream[32];
 };
@@ -162,10 +165,11 @@ size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const str
 
 /* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */
 
-/* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_OUT_OF_MEMORY when the driver has no more pages, WEIR_DRIVER,
- * WEIR_OUT_OF_HOST_MEMORY; the pool is as it was. */
-enum weir_status weir__move(struct weir_pool *pool, const struct weir__request *request,
-                            const struct weir__choice *choice, struct weir__extent **out);
+/* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_OUT_OF_MEMORY when the driver has no memory for a page or for its
+ * mapping, and the request says now how far it went; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that
+ * donors may be spare pages now. */
+enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
+                            struct weir__extent **out);
 /* (unlocks) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
 enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done);
 /* Waits for another call's claim to end. False past the deadline. */

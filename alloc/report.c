@@ -86,8 +86,9 @@ static void add_advice(const struct weir_pool *pool, struct text *text) {
         char room[32];
         add(text, "  a higher limit: the device has %s\n", size_text(pool->capacity_bytes, room));
     }
-    if (refusal->untaken_bytes > limit / 20)
-        add(text, "  fewer other users of the device: the driver refused memory below the limit\n");
+    if (pool->driver_refused)
+        add(text,
+            "  fewer other users of the device: the driver had no more memory, though the limit was not reached\n");
     add(text,
         "  recording the run with WEIR_TRACE=FILE and `weir-replay FILE --scan`: the smallest device that does\n");
 }

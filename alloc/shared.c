@@ -62,9 +62,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         return take(pool, request, choice->idle, out);
     case WEIR__MAP:
         status = weir__move(pool, request, choice, out);
-        if (status != WEIR_OUT_OF_MEMORY) return status;
-        request->driver_full = true;
-        return WEIR_NOT_READY;
+        return status == WEIR_OUT_OF_MEMORY ? WEIR_NOT_READY : status; /* the request knows now what the driver has */
     case WEIR__WAIT_HOST:
         status = wait_host(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;

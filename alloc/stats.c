@@ -68,6 +68,7 @@ void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
     const struct weir__slot *slot = pool->order.slots[request->slot];
     pool->out_of_memory++;
     pool->was_refused = true;
+    pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
     pool->refusal = (struct weir_pool_refusal){
         .size = sizeof pool->refusal,
         .asked_bytes = request->requested_bytes,
