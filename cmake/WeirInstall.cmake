@@ -29,7 +29,7 @@ Version: ${PROJECT_VERSION}
 Requires: ${requires}
 Libs: -L\${libdir} -l${name}
 Cflags: -I\${includedir}
-")
+" @ONLY)
   install(FILES "${CMAKE_BINARY_DIR}/${name}.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 weir_pkgconfig(weir "${PROJECT_DESCRIPTION}" "")
