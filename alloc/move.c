@@ -24,6 +24,13 @@ static enum weir_status no_host_memory(void) {
 
 /* ---- claim and its two ends ------------------------------------------------------------------------------------- */
 
+void weir__claim_begin(struct weir_pool *pool) { pool->in_flight++; }
+
+void weir__claim_end(struct weir_pool *pool) {
+    pool->in_flight--;
+    pthread_cond_broadcast(&pool->changed);
+}
+
 static void mark_moving(struct weir_pool *pool, struct weir__extent *extent) {
     extent->was = extent->state;
     extent->state = WEIR__MOVING;
@@ -131,13 +138,8 @@ static enum weir_status claim(struct weir_pool *pool, struct move *move) {
     pool->pages.held += choice->created;
     weir__account_hold(pool, choice->created * pool->granule);
     pool->unmapped_bytes += choice->created * pool->granule;
-    pool->in_flight++;
+    weir__claim_begin(pool);
     return WEIR_OK;
-}
-
-static void end_claim(struct weir_pool *pool) {
-    pool->in_flight--;
-    pthread_cond_broadcast(&pool->changed);
 }
 
 /* What is around the block on freshly mapped pages: idle, used by no one yet. */
@@ -183,7 +185,7 @@ static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
     block->home = move->request->slot;
     block->requested_bytes = move->request->requested_bytes;
     weir__account_live(pool, block);
-    end_claim(pool);
+    weir__claim_end(pool);
     return block;
 }
 
@@ -313,7 +315,7 @@ static void roll_back(struct weir_pool *pool, struct move *move) {
         roll_back_window(pool, move);
     }
     weir__pages_give_spare(&pool->pages, move->pages, move->page_count);
-    end_claim(pool);
+    weir__claim_end(pool);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -376,6 +378,7 @@ static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
     weir__page *pages = calloc(count > 0 ? count : 1, sizeof *pages);
     if (pages == NULL) return 0;
     weir__pages_take_spare(&pool->pages, count, pages);
+    weir__claim_begin(pool);
     pthread_mutex_unlock(&pool->lock);
     size_t released = weir__pages_release(&pool->pages, pages, count);
     pthread_mutex_lock(&pool->lock);
@@ -383,6 +386,7 @@ static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
     pool->pages.held -= released;
     weir__account_unhold(pool, released * pool->granule);
     pool->unmapped_bytes -= released * pool->granule;
+    weir__claim_end(pool);
     free(pages);
     return released;
 }
@@ -398,7 +402,7 @@ static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
     move.donations = calloc(found, sizeof *move.donations);
     enum weir_status status = WEIR_OK;
     if (move.pages == NULL || move.donations == NULL || !claim_donors(pool, &move, found)) status = no_host_memory();
-    pool->in_flight++;
+    weir__claim_begin(pool);
     if (status == WEIR_OK) {
         pthread_mutex_unlock(&pool->lock);
         status = unmap_donors(pool, &move);
@@ -406,7 +410,7 @@ static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
     }
     roll_back_donors(pool, &move);
     weir__pages_give_spare(&pool->pages, move.pages, move.page_count);
-    end_claim(pool);
+    weir__claim_end(pool);
     free(move.pages);
     free(move.donations);
     return status;

@@ -181,7 +181,7 @@ static bool is_whole_and_free(const struct weir__segment *segment) {
     return segment->first->state == WEIR__IDLE && segment->first->bytes == segment->bytes;
 }
 
-/* Takes whole free segments out of the pool, as moving; `only` may leave some out. */
+/* Takes whole free segments out of the pool, as moving; `only` may leave some out. free_segments ends the claim. */
 static struct weir__segment *claim_segments(struct weir_pool *pool,
                                             bool (*only)(const struct weir_pool *, const struct weir__segment *)) {
     struct weir__segment *claimed = NULL;
@@ -196,6 +196,7 @@ static struct weir__segment *claim_segments(struct weir_pool *pool,
         segment->next = claimed;
         claimed = segment;
     }
+    weir__claim_begin(pool);
     return claimed;
 }
 
@@ -230,6 +231,7 @@ static enum weir_status free_segments(struct weir_pool *pool, struct weir__segme
         else
             unclaim_segment(pool, segment);
     }
+    weir__claim_end(pool);
     return status;
 }
 
@@ -248,13 +250,14 @@ static enum weir_status release_cached(struct weir_pool *pool, struct weir__requ
     if (request->deadline_ns == 0) request->deadline_ns = since_ns + request->wait_limit_ns;
     pool->host_waits++;
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
-    struct weir__segment *claimed = status == WEIR_OK ? claim_segments(pool, NULL) : NULL;
-    pool->in_flight++;
+    if (status != WEIR_OK) {
+        pool->host_wait_ns += weir__now_ns() - since_ns;
+        return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+    }
+    struct weir__segment *claimed = claim_segments(pool, NULL);
     if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
     pool->host_wait_ns += weir__now_ns() - since_ns;
     enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
-    pool->in_flight--;
-    pthread_cond_broadcast(&pool->changed);
     if (status == WEIR_OK) status = freed;
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
@@ -338,9 +341,11 @@ static void per_stream_after_release(struct weir_pool *pool, uint32_t freed_on) 
     }
 }
 
-/* Nothing is queued on the segment's stream: its last query found it empty, and nothing was freed there since. */
+/* Nothing is queued on the segment's stream: it is gone and done, or its last query found it empty and nothing was freed
+ * there since. */
 static bool is_over(const struct weir_pool *pool, const struct weir__segment *segment) {
     const struct weir__slot *slot = pool->order.slots[segment->first->home];
+    if (!slot->alive) return weir__order_is_over(&pool->order, slot->number);
     return slot->complete + 1 == slot->tick && slot->frees_since_mark == 0;
 }
 

@@ -172,6 +172,10 @@ enum weir_status weir__move(struct weir_pool *pool, struct weir__request *reques
                             struct weir__extent **out);
 /* (unlocks) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
 enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done);
+/* Around all that a call does with memory in hand and the lock let go: the walk makes allowance for it, and a request about
+ * to be refused waits for its end. */
+void weir__claim_begin(struct weir_pool *pool);
+void weir__claim_end(struct weir_pool *pool);
 /* Waits for another call's claim to end. False past the deadline. */
 bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns);
 

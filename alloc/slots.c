@@ -50,8 +50,8 @@ void weir__forget_gone(struct weir_pool *pool) {
     if (pool->policy->each_extent != NULL) pool->policy->each_extent(pool, visit);
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];
-        bool unnamed = pool->policy->each_extent != NULL ||
-                       (slot->live_bytes == 0 && slot->idle_bytes == 0 && pool->pending == NULL);
+        bool unnamed = pool->policy->each_extent != NULL || (slot->live_bytes == 0 && slot->idle_bytes == 0 &&
+                                                             pool->pending == NULL && pool->moving_bytes == 0);
         if (weir__order_is_over(&pool->order, i) && unnamed) weir__order_forget(&pool->order, i);
     }
 }

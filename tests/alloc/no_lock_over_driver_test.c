@@ -4,10 +4,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support.h"
 
-enum held { PAGE_CREATE, PAGE_MAP, PAGE_UNMAP, SET_ACCESS, EVENT_RECORD, STREAM_WAIT, NONE };
+enum held { PAGE_CREATE, PAGE_MAP, PAGE_UNMAP, SET_ACCESS, EVENT_RECORD, STREAM_WAIT, PAGE_RELEASE, MEMORY_FREE, NONE };
 
 static const struct weir__driver *real;
 static struct weir__driver slow;
@@ -47,6 +48,8 @@ SLOW(page_map, PAGE_MAP,
 SLOW(page_unmap, PAGE_UNMAP, (CUdeviceptr address, size_t bytes), (address, bytes))
 SLOW(page_set_access, SET_ACCESS, (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count),
      (address, bytes, access, count))
+SLOW(page_release, PAGE_RELEASE, (CUmemGenericAllocationHandle handle), (handle))
+SLOW(memory_free, MEMORY_FREE, (CUdeviceptr address), (address))
 SLOW(event_record, EVENT_RECORD, (CUevent event, CUstream stream), (event, stream))
 SLOW(stream_wait, STREAM_WAIT, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
@@ -57,6 +60,8 @@ static void use_slow_driver(void) {
     slow.page_map = slow_page_map;
     slow.page_unmap = slow_page_unmap;
     slow.page_set_access = slow_page_set_access;
+    slow.page_release = slow_page_release;
+    slow.memory_free = slow_memory_free;
     slow.event_record = slow_event_record;
     slow.stream_wait = slow_stream_wait;
     test_device()->driver = &slow;
@@ -68,6 +73,7 @@ static void use_real_driver(void) { test_device()->driver = real; }
 
 struct request {
     struct weir_pool *pool;
+    bool trim; /* give everything back instead */
     size_t bytes;
     weir_stream stream;
     void *block;
@@ -78,7 +84,8 @@ struct request {
 static void *make_request(void *argument) {
     struct request *request = argument;
     __atomic_store_n(&request->started, true, __ATOMIC_RELEASE);
-    request->status = weir_pool_alloc(request->pool, request->bytes, request->stream, &request->block);
+    request->status = request->trim ? weir_pool_trim(request->pool, 0)
+                                    : weir_pool_alloc(request->pool, request->bytes, request->stream, &request->block);
     __atomic_store_n(&request->ended, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -183,12 +190,75 @@ static void a_request_about_to_fail_waits_for_what_others_have_claimed(void **st
     close_pool(pool);
 }
 
+/* What a call that gives memory back has in hand is no lost memory, neither for the walk nor for a request. */
+static void what_is_being_given_back_is_waited_for(enum weir_policy policy, enum held call) {
+    struct weir_pool *pool = open_pool(policy, 8);
+    weir_stream stream = new_stream();
+    OK(weir_pool_free(pool, alloc(pool, 8 * PAGE, stream), stream));
+    OK(weir_device_synchronize(test_device()));
+    struct request first = {.pool = pool, .trim = true};
+    struct request second = {.pool = pool, .bytes = 8 * PAGE, .stream = new_stream()};
+    use_slow_driver();
+    pthread_t one = start_held(&first, call, CUDA_SUCCESS), two;
+    OK(weir_pool_check(pool));
+    assert_int_equal(pthread_create(&two, NULL, make_request, &second), 0);
+    while (!__atomic_load_n(&second.started, __ATOMIC_ACQUIRE)) sched_yield();
+    for (int i = 0; i < 1000 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    assert_false(second.ended);
+    let_go(one);
+    pthread_join(two, NULL);
+    use_real_driver();
+    OK(first.status);
+    OK(second.status);
+    close_pool(pool);
+}
+
+static void giving_memory_back_holds_no_lock(void **state) {
+    (void)state;
+    what_is_being_given_back_is_waited_for(WEIR_POLICY_LATENCY, PAGE_RELEASE);
+    what_is_being_given_back_is_waited_for(WEIR_POLICY_PER_STREAM, MEMORY_FREE);
+}
+
+/* By name: a later stream may have an earlier one's handle. */
+static size_t idle_bytes_of(struct weir_pool *pool, const char *name) {
+    struct weir_stream_stats stats[8];
+    size_t count;
+    OK(weir_pool_get_stream_stats(pool, stats, 8, &count));
+    for (size_t i = 0; i < count && i < 8; i++)
+        if (strcmp(stats[i].name, name) == 0) return stats[i].idle_bytes;
+    fail_msg("no stream is called %s", name);
+    return 0;
+}
+
+/* The stream is destroyed while its segment is on its way to the driver, which then does not take it. */
+static void a_segment_that_comes_back_is_not_another_streams(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 32);
+    weir_stream stream = new_stream();
+    OK(weir_pool_free(pool, alloc(pool, 8 * PAGE, stream), stream));
+    OK(weir_device_synchronize(test_device()));
+    struct request trim = {.pool = pool, .trim = true};
+    use_slow_driver();
+    pthread_t thread = start_held(&trim, MEMORY_FREE, CUDA_ERROR_UNKNOWN);
+    OK(weir_stream_destroy(test_device(), stream));
+    weir_stream other = new_stream();
+    alloc(pool, 6 * PAGE, other);
+    weir_pool_name_stream(pool, other, "later");
+    let_go(thread);
+    use_real_driver();
+    assert_int_equal(trim.status, WEIR_DRIVER);
+    assert_int_equal(idle_bytes_of(pool, "later"), 0);
+    close_pool(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
         cmocka_unit_test(moving_pages_holds_no_lock),
         cmocka_unit_test(waiting_for_another_stream_holds_no_lock),
         cmocka_unit_test(a_request_about_to_fail_waits_for_what_others_have_claimed),
+        cmocka_unit_test(giving_memory_back_holds_no_lock),
+        cmocka_unit_test(a_segment_that_comes_back_is_not_another_streams),
     };
     return cmocka_run_group_tests_name("no_lock_over_driver", tests, NULL, NULL);
 }

@@ -119,6 +119,22 @@ static void a_split_segment_is_stranded_with_its_stream(void **state) {
     close_scene(&scene);
 }
 
+/* BR-33 */
+static void what_destroyed_streams_left_can_be_given_back(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 64);
+    weir_stream stream = new_stream(), other = new_stream();
+    void *freed = alloc(pool, 8 * PAGE, stream), *live = alloc(pool, 8 * PAGE, stream);
+    OK(weir_pool_free(pool, freed, stream));
+    OK(weir_stream_destroy(test_device(), stream));
+    OK(weir_pool_free(pool, live, other));
+    OK(weir_device_synchronize(test_device()));
+    OK(weir_pool_trim(pool, 0));
+    assert_int_equal(stats_of(pool).held_bytes, 0);
+    close_pool(pool);
+    OK(weir_stream_destroy(test_device(), other));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_have_the_sizes_of_the_rules),
@@ -127,6 +143,7 @@ int main(void) {
         cmocka_unit_test(a_noted_block_is_pending_until_its_event_is_seen),
         cmocka_unit_test(whole_free_segments_of_every_stream_are_given_up_before_a_refusal),
         cmocka_unit_test(a_split_segment_is_stranded_with_its_stream),
+        cmocka_unit_test(what_destroyed_streams_left_can_be_given_back),
     };
     return cmocka_run_group_tests_name("per_stream", tests, NULL, NULL);
 }
