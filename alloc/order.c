@@ -85,7 +85,7 @@ uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
 
 bool weir__order_is_over(const struct weir__order *order, uint32_t slot_number) {
     const struct weir__slot *slot = order->slots[slot_number];
-    return slot->open && !slot->alive && slot_number != WEIR__SLOT_GONE && slot->oldest == NULL &&
+    return slot->open && !slot->alive && slot_number != WEIR__SLOT_GONE && slot->oldest == NULL && slot->users == 0 &&
            slot->complete >= slot->final_tick;
 }
 
@@ -94,6 +94,17 @@ void weir__order_forget(struct weir__order *order, uint32_t slot_number) {
     assert(weir__order_is_over(order, slot_number) && slot->idle_bytes == 0 && slot->live_bytes == 0);
     slot->open = false;
     order->not_alive--;
+}
+
+/* Another thread may destroy a stream while a call uses it; the destroy waits for such calls. */
+static weir_stream use_stream(struct weir__slot *slot) {
+    slot->users++;
+    return slot->stream;
+}
+
+static void unuse_stream(struct weir__order *order, struct weir__slot *slot) {
+    assert(slot->users > 0);
+    if (--slot->users == 0 && !slot->alive) pthread_cond_broadcast(&order->unused);
 }
 
 /* ---- events and marks ------------------------------------------------------------------------------------------- */
@@ -179,9 +190,11 @@ static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot
     slot->bytes_since_mark = 0;
     append_mark(slot, mark);
     order->order_calls++;
+    weir_stream stream = use_stream(slot);
     pthread_mutex_unlock(order->lock);
-    *status = record(order->device, mark, slot->stream);
+    *status = record(order->device, mark, stream);
     pthread_mutex_lock(order->lock);
+    unuse_stream(order, slot);
     if (*status == WEIR_OK) {
         mark->recorded = true;
         return mark;
@@ -194,6 +207,7 @@ static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot
 
 enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot) {
     enum weir_status status = WEIR_OK;
+    if (!order->slots[slot]->alive) return WEIR_OK;
     struct weir__mark *mark = make_mark(order, order->slots[slot], &status);
     if (mark != NULL) unuse_mark(order, mark);
     return status;
@@ -313,16 +327,17 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
     struct weir__mark *mark = mark_for(order, tag, &status);
     if (mark == NULL) return status;
     order->order_calls++;
+    weir_stream stream = use_stream(slot);
     pthread_mutex_unlock(order->lock);
     status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
         CUresult code = CUDA_SUCCESS;
-        if (!weir__mutated(WEIR__SITE_DEVICE_WAIT))
-            code = order->device->driver->stream_wait(slot->stream, mark->event, 0);
+        if (!weir__mutated(WEIR__SITE_DEVICE_WAIT)) code = order->device->driver->stream_wait(stream, mark->event, 0);
         status = weir__device_check(order->device, code, "cuStreamWaitEvent");
         weir__device_leave(order->device);
     }
     pthread_mutex_lock(order->lock);
+    unuse_stream(order, slot);
     if (status == WEIR_OK) {
         if (mark->tick > slot->after[tag.slot]) slot->after[tag.slot] = mark->tick;
         *waited = true;
@@ -378,19 +393,23 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     } else {
         enum weir_status status = WEIR_OK;
         struct weir__mark *mark = make_mark(order, slot, &status);
+        /* It stands for tags that were taken meanwhile too, as all work on the stream came before its destroy. */
+        if (mark != NULL) mark->tick = slot->tick++;
         slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
         if (mark != NULL) unuse_mark(order, mark);
     }
-    slot->alive = false;
+    slot->alive = slot->wants_mark = false;
     order->not_alive++;
     weir__table_take(&order->by_stream, key_of(stream));
+    while (slot->users > 0 && !slot->alive) pthread_cond_wait(&order->unused, order->lock);
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------- */
 
 enum weir_status weir__order_open(struct weir__order *order, struct weir_device *device, pthread_mutex_t *lock,
                                   size_t granule) {
-    *order = (struct weir__order){.device = device, .lock = lock, .granule = granule};
+    *order =
+        (struct weir__order){.device = device, .lock = lock, .granule = granule, .unused = PTHREAD_COND_INITIALIZER};
     uint32_t gone = grow_slots(order) ? unused_slot(order) : WEIR__SLOT_NONE;
     if (gone == WEIR__SLOT_NONE)
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
@@ -419,5 +438,6 @@ void weir__order_close(struct weir__order *order) {
     free(order->events);
     free(order->slots);
     weir__table_clear(&order->by_stream);
+    pthread_cond_destroy(&order->unused);
     *order = (struct weir__order){0};
 }

@@ -14,6 +14,7 @@
  *   slot.complete < slot.tick;   slot.after[t] < slots[t].tick
  *   a mark is recorded after every tag with a tick <= its own was taken
  *   an event goes back to the spare ones only when no call uses its mark
+ *   a stream's destroy goes on only when no call uses the stream
  *
  * Locking: everything is under the pool's lock. Functions marked (unlocks) let go of it around driver calls and take it
  * again; only queries are made under the lock. */
@@ -53,6 +54,7 @@ struct weir__slot {
     uint32_t number;
     weir_stream stream;
     bool open, alive; /* open: in use; alive: the stream exists as far as is known */
+    unsigned users;   /* calls that use the stream with the lock let go */
     char name[32];
     uint64_t tick, complete;
     uint64_t final_tick; /* once not alive: what tags for this slot carry */
@@ -74,7 +76,8 @@ struct weir__order {
     uint32_t count, room;
     uint32_t not_alive; /* open slots whose stream is gone */
     struct weir__table by_stream;
-    CUevent *events; /* spare ones */
+    pthread_cond_t unused; /* the last user of a dying stream is done */
+    CUevent *events;       /* spare ones */
     size_t event_count, event_room;
     uint64_t order_calls;
 };
@@ -106,7 +109,8 @@ bool weir__order_poll(struct weir__order *order);
 bool weir__order_poll_streams(struct weir__order *order);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
-/* (unlocks) Records a mark on a slot's stream now. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
+/* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. Fails: WEIR_DRIVER,
+ * WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
 enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot);
 /* (unlocks) Makes a slot's stream run after a tag: it waits for the first sufficient mark, recorded now if there is
  * none. Gives: *waited when the driver was asked to wait. Fails: the driver; nothing is known that was not before. */
@@ -114,7 +118,8 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
 /* (unlocks) Makes the host wait until a tag is complete, at most until `deadline_ns` of the monotonic clock.
  * Gives: WEIR_NOT_READY past the deadline. */
 enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns);
-/* (unlocks) Before a stream is destroyed: a last mark unless it is empty, then its slot is not alive. */
+/* (unlocks) Before a stream is destroyed: a last mark unless it is empty, then its slot is not alive. Waits for the calls
+ * of other threads that record on the stream. */
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream);
 
 uint64_t weir__now_ns(void);

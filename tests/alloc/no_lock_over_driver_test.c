@@ -13,7 +13,7 @@ enum held { PAGE_CREATE, PAGE_MAP, PAGE_UNMAP, SET_ACCESS, EVENT_RECORD, STREAM_
 static const struct weir__driver *real;
 static struct weir__driver slow;
 static enum held held_call = NONE; /* the call whose next turn is held, then NONE again */
-static bool reached, opened;
+static bool reached, opened, destroyed_while_held;
 static CUresult held_result; /* what the held call answers when it is let go; CUDA_SUCCESS: what the driver says */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -53,6 +53,13 @@ SLOW(memory_free, MEMORY_FREE, (CUdeviceptr address), (address))
 SLOW(event_record, EVENT_RECORD, (CUevent event, CUstream stream), (event, stream))
 SLOW(stream_wait, STREAM_WAIT, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
+static CUresult watched_stream_destroy(CUstream stream) {
+    pthread_mutex_lock(&lock);
+    destroyed_while_held = reached && !opened;
+    pthread_mutex_unlock(&lock);
+    return real->stream_destroy(stream);
+}
+
 static void use_slow_driver(void) {
     real = test_device()->driver;
     slow = *real;
@@ -64,6 +71,7 @@ static void use_slow_driver(void) {
     slow.memory_free = slow_memory_free;
     slow.event_record = slow_event_record;
     slow.stream_wait = slow_stream_wait;
+    slow.stream_destroy = watched_stream_destroy;
     test_device()->driver = &slow;
 }
 
@@ -251,6 +259,38 @@ static void a_segment_that_comes_back_is_not_another_streams(void **state) {
     close_pool(pool);
 }
 
+static void *destroy_stream(void *argument) {
+    struct request *request = argument;
+    request->status = weir_stream_destroy(test_device(), request->stream);
+    __atomic_store_n(&request->ended, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The one stream is asked for a mark by a request on the other; its owner destroys it meanwhile. */
+static void a_stream_is_not_destroyed_while_another_thread_records_on_it(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    struct request request = {.pool = pool, .bytes = 8 * PAGE, .stream = new_stream()};
+    struct request destroy = {.pool = pool, .stream = new_stream()};
+    void *old = alloc(pool, 8 * PAGE, destroy.stream);
+    struct gate *gate = put_gate(destroy.stream);
+    OK(weir_pool_free(pool, old, destroy.stream));
+    use_slow_driver();
+    pthread_t one = start_held(&request, EVENT_RECORD, CUDA_SUCCESS), two;
+    assert_int_equal(pthread_create(&two, NULL, destroy_stream, &destroy), 0);
+    for (int i = 0; i < 20000 && !__atomic_load_n(&destroy.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    let_go(one);
+    pthread_join(two, NULL);
+    use_real_driver();
+    OK(request.status);
+    OK(destroy.status);
+    assert_false(destroyed_while_held);
+    assert_ptr_equal(request.block, old);
+    assert_int_equal(stats_of(pool).device_waits, 1);
+    open_gate(gate);
+    close_pool(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
@@ -259,6 +299,7 @@ int main(void) {
         cmocka_unit_test(a_request_about_to_fail_waits_for_what_others_have_claimed),
         cmocka_unit_test(giving_memory_back_holds_no_lock),
         cmocka_unit_test(a_segment_that_comes_back_is_not_another_streams),
+        cmocka_unit_test(a_stream_is_not_destroyed_while_another_thread_records_on_it),
     };
     return cmocka_run_group_tests_name("no_lock_over_driver", tests, NULL, NULL);
 }
