@@ -223,12 +223,30 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
     return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
 }
 
+/* The noted uses are up to now; so is everything on the slot that the free names. */
+static void put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        extent->tags[i] = weir__order_tag(&pool->order, extent->tags[i].slot, 0);
+    weir__extent_tag_add(extent, weir__order_tag(&pool->order, slot, extent->bytes));
+}
+
+/* A block is none any more: unused after its noted uses and what is queued on `slot`, both up to now. */
+static void put_back(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+    weir__account_dead(pool, extent);
+    if (extent->bytes == 0) {
+        weir__extent_tags_clear(extent);
+        extent->right = pool->zero_spare;
+        pool->zero_spare = extent;
+        return;
+    }
+    put_tags(pool, extent, slot);
+    pool->policy->release(pool, extent);
+}
+
 /* Gives a block its number and its place in the table; undone without host memory. */
 static enum weir_status publish(struct weir_pool *pool, struct weir__extent *block, weir_stream stream) {
     if (!weir__table_reserve(&pool->blocks)) {
-        weir__account_dead(pool, block);
-        weir__extent_tag_add(block, (struct weir__tag){.slot = block->home, .bytes = block->bytes});
-        pool->policy->release(pool, block);
+        put_back(pool, block, block->home); /* its last users are behind that stream, perhaps not done */
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of blocks");
     }
     weir__table_put(&pool->blocks, block->address, block);
@@ -271,25 +289,10 @@ static enum weir_status find_block(const struct weir_pool *pool, const char *cal
                          call, block);
 }
 
-/* The noted uses are up to now; so is everything on the slot that the free names. */
-static void put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        extent->tags[i] = weir__order_tag(&pool->order, extent->tags[i].slot, 0);
-    weir__extent_tag_add(extent, weir__order_tag(&pool->order, slot, extent->bytes));
-}
-
 static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
     weir__table_take(&pool->blocks, extent->address);
-    weir__account_dead(pool, extent);
     pool->frees++;
-    if (extent->bytes == 0) {
-        weir__extent_tags_clear(extent);
-        extent->right = pool->zero_spare;
-        pool->zero_spare = extent;
-        return;
-    }
-    put_tags(pool, extent, slot);
-    pool->policy->release(pool, extent);
+    put_back(pool, extent, slot);
 }
 
 static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot) {
