@@ -302,7 +302,7 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
     *slot = weir__slot_for(pool, stream);
     if (*slot == WEIR__SLOT_NONE)
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
-    weir__trace_free(pool->trace, extent->number, pool->order.slots[extent->home]->stream, stream);
+    weir__trace_free(pool->trace, extent->number, stream, extent->home == *slot);
     release(pool, extent, *slot);
     return WEIR_OK;
 }

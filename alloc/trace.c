@@ -116,10 +116,10 @@ void weir__trace_refused(struct weir__trace *trace, size_t bytes, weir_stream st
     });
 }
 
-void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream allocated_on, weir_stream stream) {
+void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream stream, bool own) {
     LOCKED(trace, {
         uint64_t number = stream_number(trace, stream);
-        if (number == number_of(&trace->streams, stream_key(allocated_on)))
+        if (own)
             put(trace, "f %llu\n", NUMBER(block));
         else
             put(trace, "f %llu %llu\n", NUMBER(block), NUMBER(number));

@@ -19,7 +19,8 @@ void weir__trace_close(struct weir__trace *trace);
 
 void weir__trace_alloc(struct weir__trace *trace, uint64_t block, size_t bytes, weir_stream stream);
 void weir__trace_refused(struct weir__trace *trace, size_t bytes, weir_stream stream);
-void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream allocated_on, weir_stream stream);
+/* `own`: the stream is the one that the block was allocated on. */
+void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream stream, bool own);
 void weir__trace_free_after(struct weir__trace *trace, uint64_t block, weir_event event);
 void weir__trace_note(struct weir__trace *trace, uint64_t block, weir_stream stream);
 void weir__trace_iteration(struct weir__trace *trace);

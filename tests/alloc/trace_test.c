@@ -94,6 +94,23 @@ static void every_call_becomes_a_line(void **state) {
     OK(weir_stream_destroy(test_device(), s0));
 }
 
+/* The handle of a destroyed stream says nothing of who allocated: the driver may have given it to another one. */
+static void a_free_on_another_stream_names_it_when_the_first_is_gone(void **state) {
+    (void)state;
+    char path[256], text[1024];
+    struct weir_pool_options options = {
+        .size = sizeof options, .limit_bytes = 64 * PAGE, .trace_path = path_of("gone.trace", path)};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    weir_stream first = new_stream();
+    void *a = alloc(pool, PAGE, first), *b = alloc(pool, PAGE, first);
+    OK(weir_stream_destroy(test_device(), first));
+    OK(weir_pool_free(pool, a, NULL)); /* the first stream is gone, and forgotten here */
+    OK(weir_pool_free(pool, b, NULL));
+    close_pool(pool);
+    assert_non_null(strstr(contents_of(path, text, sizeof text), "x 0\n# stream 1 stream 1\nf 1 1\nf 2 1\n"));
+}
+
 static void a_recorded_run_replays_with_the_same_peak(void **state) {
     (void)state;
     char path[256], text[4096], arguments[512];
@@ -233,6 +250,7 @@ static int remove_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_becomes_a_line),
+        cmocka_unit_test(a_free_on_another_stream_names_it_when_the_first_is_gone),
         cmocka_unit_test(a_recorded_run_replays_with_the_same_peak),
         cmocka_unit_test(a_bad_trace_is_answered_with_line_and_reason),
         cmocka_unit_test(a_line_without_an_end_and_long_comments_are_read),
