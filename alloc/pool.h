@@ -58,7 +58,8 @@ struct weir__policy {
     void (*after_release)(struct weir_pool *pool, uint32_t slot);
     enum weir_status (*trim)(struct weir_pool *pool, size_t target_bytes); /* (unlocks) */
     size_t (*largest_idle)(const struct weir_pool *pool, uint32_t slot);
-    /* Calls `visit` for every extent that names slots. NULL: slots of streams that are gone are kept. */
+    /* Calls `visit` for every extent that names slots. NULL: slots of streams that are gone are kept while any block is
+     * accounted to them. */
     void (*each_extent)(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));
     enum weir_status (*check)(struct weir_pool *pool);
 };

@@ -45,8 +45,19 @@ static void visit(struct weir_pool *pool, struct weir__extent *extent) {
     if (idle) weir__idle_insert(pool, extent);
 }
 
+/* Blocks of no bytes lie in no arena, and the per-stream pool does not visit its extents. */
+static void drop_notes_of_gone(struct weir_pool *pool) {
+    for (size_t i = 0; i < pool->blocks.room; i++) {
+        struct weir__extent *block = pool->blocks.entries[i].value;
+        if (block == NULL) continue;
+        rename_tags(pool, block);
+        if (block->bytes == 0) rename_home(pool, block);
+    }
+}
+
 void weir__forget_gone(struct weir_pool *pool) {
     weir__order_poll(&pool->order);
+    drop_notes_of_gone(pool);
     if (pool->policy->each_extent != NULL) pool->policy->each_extent(pool, visit);
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];

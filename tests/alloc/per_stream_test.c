@@ -119,7 +119,6 @@ static void a_split_segment_is_stranded_with_its_stream(void **state) {
     close_scene(&scene);
 }
 
-/* BR-33 */
 static void what_destroyed_streams_left_can_be_given_back(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 64);
@@ -135,6 +134,20 @@ static void what_destroyed_streams_left_can_be_given_back(void **state) {
     OK(weir_stream_destroy(test_device(), other));
 }
 
+static void a_note_of_a_destroyed_stream_is_forgotten_with_it(void **state) {
+    (void)state;
+    struct scene scene = open_scene(100);
+    weir_stream gone = new_stream();
+    void *a = alloc(scene.pool, PAGE, scene.s0);
+    OK(weir_pool_note(scene.pool, a, gone));
+    OK(weir_stream_destroy(test_device(), gone));
+    alloc(scene.pool, PAGE, new_stream()); /* a stream that is new to the pool: time to forget */
+    OK(weir_pool_check(scene.pool));
+    OK(weir_pool_free(scene.pool, a, scene.s0));
+    assert_ptr_equal(alloc(scene.pool, PAGE, scene.s0), a);
+    close_scene(&scene);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_have_the_sizes_of_the_rules),
@@ -144,6 +157,7 @@ int main(void) {
         cmocka_unit_test(whole_free_segments_of_every_stream_are_given_up_before_a_refusal),
         cmocka_unit_test(a_split_segment_is_stranded_with_its_stream),
         cmocka_unit_test(what_destroyed_streams_left_can_be_given_back),
+        cmocka_unit_test(a_note_of_a_destroyed_stream_is_forgotten_with_it),
     };
     return cmocka_run_group_tests_name("per_stream", tests, NULL, NULL);
 }
