@@ -256,10 +256,19 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     return WEIR_OK;
 }
 
+/* Its handle stands for another stream in each thread, so a tag can't name it. */
+static enum weir_status check_stream(const char *call, weir_stream stream) {
+    if (stream != CU_STREAM_PER_THREAD) return WEIR_OK;
+    return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                      "%s: the per-thread default stream can't be named here; create a stream", call);
+}
+
 enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
     *out = NULL;
     if (pool == NULL) return WEIR__INVALID("weir_pool_alloc: pool is NULL");
+    enum weir_status status = check_stream("weir_pool_alloc", stream);
+    if (status != WEIR_OK) return status;
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
                                     .wait_limit_ns = pool->wait_limit_ns,
@@ -268,10 +277,9 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     struct weir__extent *block = NULL;
     weir__pool_lock(pool);
     request.slot = weir__slot_for(pool, stream);
-    enum weir_status status =
-        request.slot == WEIR__SLOT_NONE
-            ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")
-            : alloc_block(pool, &request, &block);
+    status = request.slot == WEIR__SLOT_NONE
+                 ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")
+                 : alloc_block(pool, &request, &block);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
     weir__pool_unlock(pool);
@@ -310,10 +318,12 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
 enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
     if (block == NULL) return WEIR_OK;
     if (pool == NULL) return WEIR__INVALID("weir_pool_free: pool is NULL");
+    enum weir_status status = check_stream("weir_pool_free", stream);
+    if (status != WEIR_OK) return status;
     if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
     uint32_t slot;
     weir__pool_lock(pool);
-    enum weir_status status = take_back(pool, block, stream, &slot);
+    status = take_back(pool, block, stream, &slot);
     if (status == WEIR_OK) pool->policy->after_release(pool, slot);
     weir__pool_unlock(pool);
     return status;
@@ -390,9 +400,11 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
 
 enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream) {
     if (pool == NULL) return WEIR__INVALID("weir_pool_note: pool is NULL");
+    enum weir_status status = check_stream("weir_pool_note", stream);
+    if (status != WEIR_OK) return status;
     struct weir__extent *extent;
     weir__pool_lock(pool);
-    enum weir_status status = find_block(pool, "weir_pool_note", block, &extent);
+    status = find_block(pool, "weir_pool_note", block, &extent);
     uint32_t slot = status == WEIR_OK ? weir__slot_for(pool, stream) : WEIR__SLOT_NONE;
     if (status == WEIR_OK && (slot == WEIR__SLOT_NONE || !weir__extent_tag_reserve(extent, extent->tag_count + 2)))
         status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");

@@ -74,7 +74,8 @@ typedef enum CUstream_flags_enum {
     CU_STREAM_NON_BLOCKING = 0x1, /* no implicit order with the legacy default stream */
 } CUstream_flags;
 
-#define CU_STREAM_LEGACY ((CUstream)0x1)
+#define CU_STREAM_LEGACY     ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
 typedef enum CUevent_flags_enum {
     CU_EVENT_DEFAULT = 0x0,

@@ -13,6 +13,10 @@
  * passed; after it the pool is as it was. (6) Any call may come from any thread; no lock is held across a driver call
  * except queries. docs/design.md section 4 has the whole list.
  *
+ * Streams: a stream that was named to a pool is destroyed by weir_stream_destroy, so that the pool hears of it: it records
+ * events on streams, also on behalf of others. The per-thread default stream (handle 2), which is another stream in each
+ * thread, is refused with WEIR_NOT_SUPPORTED. Streams in capture are not supported yet.
+ *
  * Ownership: the pool owns its memory; a block belongs to the caller from alloc to free. Destroying a pool waits for
  * the device and takes back what is live. */
 #ifndef WEIR_POOL_H

@@ -18,7 +18,6 @@ static void expect_invalid(enum weir_status status, const char *words) {
         fail_msg("'%s' does not say '%s'", weir_last_error()->message, words);
 }
 
-/* BR-41 */
 static void a_block_is_taken_back_once_and_by_its_start(void **state) {
     (void)state;
     for (EACH_POLICY(i)) {
@@ -43,7 +42,6 @@ static void a_block_is_taken_back_once_and_by_its_start(void **state) {
     }
 }
 
-/* BR-36, zero */
 static void blocks_of_no_bytes_have_addresses_of_their_own(void **state) {
     (void)state;
     for (EACH_POLICY(i)) {
@@ -64,6 +62,19 @@ static void blocks_of_no_bytes_have_addresses_of_their_own(void **state) {
         assert_int_equal(stats_of(pool).live_blocks, 0);
         close_pool(pool);
     }
+}
+
+/* Its handle means another stream in each thread, so that the pool could not know whom to wait for. */
+static void the_per_thread_default_stream_is_refused(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 16);
+    void *block = alloc(pool, PAGE, NULL), *none = block;
+    assert_int_equal(weir_pool_alloc(pool, PAGE, CU_STREAM_PER_THREAD, &none), WEIR_NOT_SUPPORTED);
+    assert_null(none);
+    assert_int_equal(weir_pool_note(pool, block, CU_STREAM_PER_THREAD), WEIR_NOT_SUPPORTED);
+    assert_int_equal(weir_pool_free(pool, block, CU_STREAM_PER_THREAD), WEIR_NOT_SUPPORTED);
+    OK(weir_pool_free(pool, block, NULL));
+    close_pool(pool);
 }
 
 static void a_pool_within_the_device_is_asked_for(void **state) {
@@ -166,6 +177,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_taken_back_once_and_by_its_start),
         cmocka_unit_test(blocks_of_no_bytes_have_addresses_of_their_own),
+        cmocka_unit_test(the_per_thread_default_stream_is_refused),
         cmocka_unit_test(a_pool_within_the_device_is_asked_for),
         cmocka_unit_test(options_of_the_environment_are_read_and_checked),
         cmocka_unit_test(answers_need_a_place_to_go),
