@@ -7,7 +7,6 @@
 
 #define MIB ((size_t)8192) /* a MiB of the reports */
 
-/* BR-10 */
 static void buffers_of_streams_that_come_and_go_are_used_again(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 1024 * MIB / PAGE);
@@ -43,7 +42,6 @@ static void *open_when_blocked(void *argument) {
     return NULL;
 }
 
-/* BR-11 */
 static void a_block_that_waits_for_another_stream_serves_the_first_request(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 256 * MIB / PAGE);
@@ -65,7 +63,7 @@ static void a_block_that_waits_for_another_stream_serves_the_first_request(void 
     close_pool(pool);
 }
 
-/* BR-11, the variant: what can only be had by a host wait that never ends is refused after the wait limit. */
+/* What can only be had by a host wait that never ends is refused after the wait limit. */
 static void a_wait_that_does_not_end_is_given_up(void **state) {
     (void)state;
     struct weir_pool_options options = {
@@ -93,7 +91,6 @@ static void a_wait_that_does_not_end_is_given_up(void **state) {
     close_pool(pool);
 }
 
-/* BR-12 */
 static void gather_buffers_noted_by_compute_do_not_pile_up(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_FOOTPRINT, 256 * MIB / PAGE);
@@ -127,7 +124,6 @@ static void gather_buffers_noted_by_compute_do_not_pile_up(void **state) {
     OK(weir_event_destroy(test_device(), event));
 }
 
-/* BR-09 */
 static void small_long_lived_blocks_do_not_break_large_ones_up(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 1024 * MIB / PAGE);
@@ -151,7 +147,6 @@ static void small_long_lived_blocks_do_not_break_large_ones_up(void **state) {
     close_pool(pool);
 }
 
-/* BR-43, the part about the limit */
 static void idle_memory_is_given_up_before_a_request_is_refused(void **state) {
     (void)state;
     enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT, WEIR_POLICY_PER_STREAM};

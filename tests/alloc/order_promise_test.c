@@ -96,7 +96,7 @@ static void a_block_freed_after_an_event_waits_for_it(void **state) {
     OK(weir_event_destroy(test_device(), event));
 }
 
-/* BR-33: the driver may give the handle of a destroyed stream to a new one. */
+/* The driver may give the handle of a destroyed stream to a new one. */
 static void a_new_stream_with_the_handle_of_a_destroyed_one_waits_for_it(void **state) {
     (void)state;
     struct scene scene = open_scene(WEIR_POLICY_LATENCY, BYTES / PAGE);

@@ -74,7 +74,6 @@ static void a_request_is_refused_only_when_live_pages_leave_no_room(void **state
     close_pool(pool);
 }
 
-/* BR-36 */
 static void sizes_near_the_top_of_the_range_are_refused_at_once(void **state) {
     (void)state;
     const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT, WEIR_POLICY_PER_STREAM};
