@@ -98,17 +98,21 @@ static enum weir_status copy(struct weir_offload *engine, char *to, const char *
     return status;
 }
 
-/* Gives a host block back that copies on `stream` may still use, after some call has failed. Here the host waits when
- * there is no other way. A block that can't be given back safely is lost to the pool, and that is said. */
-static void give_back_after_failure(struct weir_offload *engine, void *host, weir_stream stream) {
+/* After some call of a move out has failed: the device block stays the caller's, whose stream must not overtake the copies
+ * that are queued already, and the host block goes back once they have passed. Here the host waits when there is no other
+ * way. */
+static void undo_out(struct weir_offload *engine, void *host, weir_stream stream) {
     struct weir_error error = *weir_last_error();
-    weir_event busy;
-    if (weir__events_record(engine->events, stream, &busy) == WEIR_OK) {
+    weir_event busy = NULL;
+    bool recorded = weir__events_record(engine->events, engine->to_host, &busy) == WEIR_OK;
+    bool ordered = (recorded && wait_for(engine, "offload.out.undo", stream, busy) == WEIR_OK) ||
+                   weir_stream_synchronize(engine->device, engine->to_host) == WEIR_OK;
+    if (recorded || ordered) {
         weir__host_pool_give(engine->host, host, busy);
-    } else if (weir_stream_synchronize(engine->device, stream) == WEIR_OK) {
-        weir__host_pool_give(engine->host, host, NULL);
-    } else {
-        weir__log(WEIR__LOG_ERROR, "offload: a host block is lost, since its copies can't be waited for");
+    }
+    if (!ordered) {
+        weir__log(WEIR__LOG_ERROR, "offload: copies of a block that failed to move out can't be waited for%s",
+                  recorded ? "" : "; its host block is lost");
     }
     weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
 }
@@ -122,18 +126,6 @@ static enum weir_status queue_out(struct weir_offload *engine, const void *block
     return status == WEIR_OK ? copy(engine, host, block, bytes, host, engine->to_host) : status;
 }
 
-/* Hands the device block to the pool after the copy. When the pool refuses, the block stays the caller's, whose stream
- * must then not overtake the copy. */
-static enum weir_status free_block(struct weir_offload *engine, void *block, weir_event out, weir_stream stream) {
-    enum weir_status status = weir__offload_free_after(engine->pool, "offload.out.free", block, out, stream);
-    if (status != WEIR_OK) {
-        struct weir_error error = *weir_last_error();
-        (void)weir_stream_wait(engine->device, stream, out);
-        weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
-    }
-    return status;
-}
-
 static enum weir_status move_out(struct weir_offload *engine, struct weir__item *item, void *block, void *host,
                                  weir_stream stream) {
     weir_event out = NULL;
@@ -142,11 +134,11 @@ static enum weir_status move_out(struct weir_offload *engine, struct weir__item 
         status = weir__events_record(engine->events, engine->to_host, &out);
     }
     if (status == WEIR_OK) {
-        status = free_block(engine, block, out, stream);
+        status = weir__offload_free_after(engine->pool, "offload.out.free", block, out, stream);
     }
     if (status != WEIR_OK) {
         weir__events_give(engine->events, out);
-        give_back_after_failure(engine, host, engine->to_host);
+        undo_out(engine, host, stream);
         return status;
     }
     item->state = WEIR__ITEM_HOST;

@@ -5,6 +5,7 @@
  *   offload.out.ready   the copy out waits for what the caller had queued
  *   offload.out.slot    the copy out waits for the last copy that reads or writes its host block
  *   offload.out.free    the device block goes back to the pool after the copy out, not after the caller's stream
+ *   offload.out.undo    after a failed offload the caller's stream waits for the copies that were queued
  *   offload.in.out      the copy in waits for the copy out of the same item
  *   offload.in.block    the copy in waits until its device block is ready for the consumer
  *   offload.fetch.in    the consumer waits for the copy in

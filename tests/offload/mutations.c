@@ -21,6 +21,7 @@ static const struct {
     {"offload.out.ready", "the_copy_out_starts_after_what_the_callers_stream_has_queued"},
     {"offload.out.slot", "a_host_block_is_not_written_again_before_the_copy_in_has_read_it"},
     {"offload.out.free", "a_device_block_is_not_reused_before_its_copy_out_has_passed"},
+    {"offload.out.undo", "the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued"},
     {"offload.in.out", "a_fetch_right_after_the_offload_waits_for_the_copy_out"},
     {"offload.in.block", "the_copy_in_waits_until_the_consumers_stream_has_left_the_block"},
     {"offload.fetch.in", "the_consumer_waits_for_the_copy_in"},

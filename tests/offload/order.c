@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's order promises, each with the work it depends on held back by a gate. The program `mutations` runs these
  * tests with one order of offload/order.h taken out at a time, and expects a failure. */
+#include "device/device.h"
 #include "world.h"
 
 enum { BLOCK = 4 << 20 };
@@ -202,6 +203,34 @@ static void a_program_is_not_given_a_host_block_that_a_copy_still_reads(void **s
     world_close(&world);
 }
 
+static const struct weir__driver *real;
+static int good_records; /* the record after so many fails, once */
+
+static CUresult failing_record(CUevent event, CUstream stream) {
+    return good_records-- == 0 ? CUDA_ERROR_OUT_OF_MEMORY : real->event_record(event, stream);
+}
+
+static void the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued(void **state) {
+    (void)state;
+    struct world world;
+    struct weir_item item;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    struct gate *gate = gate_close(&world, world.to_host);
+    real = world.device->driver;
+    struct weir__driver failing = *real;
+    failing.event_record = failing_record;
+    good_records = 1; /* the caller's position; not the end of the copy */
+    world.device->driver = &failing;
+    enum weir_status status = weir_offload_out(world.engine, block, BLOCK, world.compute, &item);
+    world.device->driver = real;
+    assert_int_equal(status, WEIR_DRIVER);
+    assert_held_back(&world, world.compute); /* the block is its own again, but a copy still reads it */
+    gate_open(gate);
+    free_on(&world, block, world.compute);
+    world_close(&world);
+}
+
 /* usage: offload_order [TEST] */
 int main(int count, char **words) {
     if (count > 1) {
@@ -216,6 +245,7 @@ int main(int count, char **words) {
         gated_test(a_host_block_is_not_written_again_before_the_copy_in_has_read_it),
         gated_test(the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer),
         gated_test(a_program_is_not_given_a_host_block_that_a_copy_still_reads),
+        gated_test(the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
