@@ -162,10 +162,11 @@ bool replay(struct weir_device *device, const struct trace *trace, enum weir_pol
 /* ---- the smallest device ---------------------------------------------------------------------------------------- */
 
 bool replay_scan(struct weir_device *device, const struct trace *trace, enum weir_policy policy, size_t most_bytes,
-                 size_t *bytes, char *why, size_t room) {
+                 size_t *bytes, struct outcome *found, char *why, size_t room) {
     struct weir_device_info info = {.size = sizeof info};
     struct outcome outcome = {0};
     *bytes = 0;
+    *found = outcome;
     if (weir_device_get_info(device, &info) != WEIR_OK) {
         snprintf(why, room, "%s", weir_last_error()->message);
         return false;
@@ -182,10 +183,12 @@ bool replay_scan(struct weir_device *device, const struct trace *trace, enum wei
         enough = enough == most ? most + 1 : enough + enough / 4 + 1;
         if (enough > most && short_of < most) enough = most;
     }
+    *found = outcome;
     while (enough - short_of > step) {
         size_t middle = short_of + (enough - short_of) / 2;
         if (!replay(device, trace, policy, middle * page, &outcome, why, room)) return false;
         *(outcome.completed ? &enough : &short_of) = middle;
+        if (outcome.completed) *found = outcome;
     }
     *bytes = enough * page;
     return true;
