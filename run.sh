@@ -30,7 +30,8 @@ END
 }
 
 say() { printf 'run.sh: %s\n' "$*"; }
-die() { printf 'run.sh: %s\n' "$*" >&2; exit "${2:-1}"; }
+# die SENTENCE [exit status]
+die() { printf 'run.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
 
 # ---- packages ----------------------------------------------------------------------------------------------------
 
@@ -255,6 +256,7 @@ build)
     *) die "unknown preset '$1'; known: dev, release, clang, asan, tsan, cuda" 2 ;;
     esac
     build "${1:-dev}"
+    say "programs are in $(build_folder "${1:-dev}")/bin, libraries in $(build_folder "${1:-dev}")/lib"
     ;;
 install)
     prefix=$(prefix_of "$@")
