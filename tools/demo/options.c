@@ -15,8 +15,9 @@ static const struct option {
     const char *shown, *help;
 } options_known[] = {
     {"config", NEEDED, "--config FILE", "the job, as weir-train reads it (default: configs/demo.yaml)"},
+    {"data", NEEDED, "--data FILE", "the text to train on (default: the King James text that run.sh makes)"},
     {"steps", NEEDED, "--steps N", "training steps a run, 1 to 1000 (default: as the config says)"},
-    {"out", NEEDED, "--out DIR", "where reports and logs go (default: build/demo)"},
+    {"out", NEEDED, "--out DIR", "where reports and logs go (default: build/demo; ./weir-demo-report where installed)"},
     {"json", MAYBE, "--json[=FILE]", "write the report as JSON too, to FILE or to standard output"},
     {"keep", NONE, "--keep", "keep the traces of the runs, which are large"},
     {"help", NONE, "--help", "show this"},
@@ -63,6 +64,7 @@ static bool steps_read(const char *text, int64_t *steps) {
 
 static int apply(struct demo_options *options, const char *name, const char *value, char *message, size_t room) {
     if (strcmp(name, "config") == 0) options->config = value;
+    if (strcmp(name, "data") == 0) options->data = value;
     if (strcmp(name, "out") == 0) options->out = value;
     if (strcmp(name, "keep") == 0) options->keep = true;
     if (strcmp(name, "help") == 0) options->help = true;

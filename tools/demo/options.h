@@ -9,7 +9,8 @@
 
 struct demo_options {
     const char *config; /* NULL: configs/demo.yaml beside the program or in the source tree */
-    const char *out;    /* NULL: build/demo */
+    const char *data;   /* NULL: the text that weir-train takes by itself */
+    const char *out;    /* NULL: build/demo, or ./weir-demo-report where installed */
     int64_t steps;      /* 0: as the config says */
     bool json;
     const char *json_path; /* NULL with json: standard output */

@@ -251,6 +251,7 @@ static void train_arguments(const struct session *session, const struct train_jo
     int64_t steps = job->steps ? job->steps : session->options->steps;
     add(arguments, "%s", session->train);
     add(arguments, "--config=%s", session->config);
+    if (session->options->data) add(arguments, "--data=%s", session->options->data);
     add(arguments, "--name=%s", job->name);
     add(arguments, "--device=emulated");
     add(arguments, "--policy=%s", job->policy);

@@ -25,6 +25,8 @@ static void values_come_after_a_blank_or_an_equals_sign(void **state) {
     assert_int_equal(parse(&options, message, "--config=b.yaml", "--steps=7"), 0);
     assert_string_equal(options.config, "b.yaml");
     assert_int_equal(options.steps, 7);
+    assert_int_equal(parse(&options, message, "--data", "a.txt"), 0);
+    assert_string_equal(options.data, "a.txt");
     assert_int_equal(parse(&options, message, "--json", "--keep"), 0);
     assert_true(options.json && options.keep && !options.json_path);
     assert_int_equal(parse(&options, message, "--json=x.json", NULL), 0);

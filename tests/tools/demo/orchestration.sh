@@ -44,6 +44,7 @@ done
 case ${STAND_IN:-} in
 fail) echo "the last words"; exit 1 ;;
 silent) exit 0 ;;
+text) for word; do case $word in --data=*) echo "reads ${word#*=}" ;; esac; done; exit 1 ;;
 hang) echo ready >"$STAND_IN_FIFO"; sleep 1000; exit 1 ;;
 esac
 most=8
@@ -95,6 +96,9 @@ STAND_IN=fail run --out "$work/made"
 expect_status "a failing run" 1
 expect err "the last words"
 expect err "weir-train ended with status 1"
+
+STAND_IN=text run --out "$work/made" --data "$work/a text"
+expect err "reads $work/a text"
 
 # The folder still has the report of the demo above, which is not this one's.
 STAND_IN=silent run --out "$work/made/deep"
