@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two streams share one pool: what the copy stream gave back serves the compute stream.
  *
- * By CMake package: see CMakeLists.txt. By pkg-config: cc link.c $(pkg-config --cflags --libs weir)
+ * By CMake package: see CMakeLists.txt. By pkg-config: cc link.c -o link $(pkg-config --cflags --libs weir), and where weir
+ * is outside the system's folders, -Wl,-rpath,$(pkg-config --variable=libdir weir) too.
  * Without a GPU: WEIR_DEVICE=emulated ./link */
 #include <stdio.h>
 #include <weir/weir.h>
@@ -31,15 +32,16 @@ int main(void) {
     if (weir_pool_alloc(pool, bytes, copies, &block) != WEIR_OK) return fail("the copy stream's block");
     if (weir_set(device, block, 1, bytes, copies) != WEIR_OK) return fail("filling it");
     weir_pool_free(pool, block, copies);
-    /* A pool a stream would be out of memory now; this one makes compute wait for the copy stream's work. */
+    /* With a pool a stream this memory would be of no use to compute: the host would have to wait for the copies and
+     * pass it through the driver. Here compute waits for them on the device, and the host goes on. */
     if (weir_pool_alloc(pool, bytes, compute, &block) != WEIR_OK) return fail("the compute stream's block");
     if (weir_set(device, block, 2, bytes, compute) != WEIR_OK) return fail("filling it");
     weir_pool_free(pool, block, compute);
 
     struct weir_pool_stats stats = {.size = sizeof stats};
     weir_pool_get_stats(pool, &stats);
-    printf("weir %s on %s%s: peak live %zu of %zu bytes, held %zu, %llu wait on the device\n", weir_version(), info.name,
-           info.emulated ? " (emulated)" : "", stats.peak_live_bytes, stats.capacity_bytes, stats.held_bytes,
+    printf("weir %s on %s%s: peak live %zu of %zu bytes, held %zu, waits on the device: %llu\n", weir_version(),
+           info.name, info.emulated ? " (emulated)" : "", stats.peak_live_bytes, stats.capacity_bytes, stats.held_bytes,
            (unsigned long long)stats.device_waits);
 
     weir_stream_destroy(device, compute);
