@@ -159,9 +159,10 @@ enum weir_status weir__check_shared(struct weir_pool *pool) {
 }
 
 enum weir_status weir_pool_check(struct weir_pool *pool) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_check: pool is NULL");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_check");
+    if (status != WEIR_OK) return status;
     weir__pool_lock(pool);
-    enum weir_status status = pool->policy->check(pool);
+    status = pool->policy->check(pool);
     weir__pool_unlock(pool);
     return status;
 }

@@ -15,6 +15,11 @@
 
 static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot);
 
+enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call) {
+    if (pool == NULL) return WEIR__INVALID("%s: pool is NULL", call);
+    return weir__forked() ? weir__fail_forked() : WEIR_OK;
+}
+
 void weir__pool_lock(struct weir_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
@@ -167,7 +172,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
 }
 
 void weir_pool_destroy(struct weir_pool *pool) {
-    if (pool == NULL) return;
+    if (pool == NULL || weir__forked()) return;
     weir__device_unobserve(pool->device, &pool->observer);
     if (weir__device_enter(pool->device) == WEIR_OK) {
         weir__device_check(pool->device, pool->device->driver->context_synchronize(), "cuCtxSynchronize");
@@ -266,8 +271,9 @@ static enum weir_status check_stream(const char *call, weir_stream stream) {
 enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
     *out = NULL;
-    if (pool == NULL) return WEIR__INVALID("weir_pool_alloc: pool is NULL");
-    enum weir_status status = check_stream("weir_pool_alloc", stream);
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
+    if (status != WEIR_OK) return status;
+    status = check_stream("weir_pool_alloc", stream);
     if (status != WEIR_OK) return status;
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
@@ -317,8 +323,9 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
 
 enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
     if (block == NULL) return WEIR_OK;
-    if (pool == NULL) return WEIR__INVALID("weir_pool_free: pool is NULL");
-    enum weir_status status = check_stream("weir_pool_free", stream);
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
+    if (status != WEIR_OK) return status;
+    status = check_stream("weir_pool_free", stream);
     if (status != WEIR_OK) return status;
     if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
     uint32_t slot;
@@ -375,14 +382,15 @@ static enum weir_status helper_wait(struct weir_pool *pool, weir_event event) {
 
 enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_event event) {
     if (block == NULL) return WEIR_OK;
-    if (pool == NULL || event == NULL)
-        return WEIR__INVALID("weir_pool_free_after: %s is NULL", pool == NULL ? "pool" : "event");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_free_after");
+    if (status != WEIR_OK) return status;
+    if (event == NULL) return WEIR__INVALID("weir_pool_free_after: event is NULL");
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_free_after can't be called inside a host function");
     struct weir__extent *extent;
     uint32_t slot;
     weir__pool_lock(pool);
-    enum weir_status status = find_block(pool, "weir_pool_free_after", block, &extent);
+    status = find_block(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK) status = make_helper(pool);
     if (status == WEIR_OK) status = helper_slot(pool, &slot);
     if (status == WEIR_OK) status = helper_wait(pool, event);
@@ -399,8 +407,9 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
 /* ---- the rest --------------------------------------------------------------------------------------------------- */
 
 enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_note: pool is NULL");
-    enum weir_status status = check_stream("weir_pool_note", stream);
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_note");
+    if (status != WEIR_OK) return status;
+    status = check_stream("weir_pool_note", stream);
     if (status != WEIR_OK) return status;
     struct weir__extent *extent;
     weir__pool_lock(pool);
@@ -417,7 +426,8 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
 }
 
 enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_mark_iteration: pool is NULL");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_mark_iteration");
+    if (status != WEIR_OK) return status;
     weir__pool_lock(pool);
     pool->iteration++;
     weir__trace_iteration(pool->trace);
@@ -426,17 +436,18 @@ enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
 }
 
 enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_trim: pool is NULL");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_trim");
+    if (status != WEIR_OK) return status;
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
     weir__pool_lock(pool);
-    enum weir_status status = pool->policy->trim(pool, target_bytes);
+    status = pool->policy->trim(pool, target_bytes);
     weir__pool_unlock(pool);
     return status;
 }
 
 void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name) {
-    if (pool == NULL || name == NULL) return;
+    if (pool == NULL || name == NULL || weir__forked()) return;
     weir__pool_lock(pool);
     uint32_t slot = weir__slot_for(pool, stream);
     if (slot != WEIR__SLOT_NONE) {

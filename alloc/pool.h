@@ -200,6 +200,8 @@ uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
 /* Makes room by forgetting slots whose streams are gone and whose work is complete. */
 void weir__forget_gone(struct weir_pool *pool);
 
+/* WEIR_OK when a call may take the pool's lock: there is a pool, and this process is the one that made it. */
+enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call);
 /* Takes the lock and the frees that host functions left; gives it back. */
 void weir__pool_lock(struct weir_pool *pool);
 void weir__pool_unlock(struct weir_pool *pool);

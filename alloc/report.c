@@ -96,7 +96,7 @@ static void add_advice(const struct weir_pool *pool, struct text *text) {
 size_t weir_pool_report(struct weir_pool *pool, char *text_out, size_t room) {
     struct text text = {.at = text_out, .room = text_out == NULL ? 0 : room};
     if (text.room > 0) text_out[0] = 0;
-    if (pool == NULL) return 0;
+    if (pool == NULL || weir__forked()) return 0;
     weir__pool_lock(pool);
     if (pool->was_refused)
         add_refusal(pool, &text);

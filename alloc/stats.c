@@ -89,7 +89,8 @@ void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
 enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_get_stats: pool is NULL");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_stats");
+    if (status != WEIR_OK) return status;
     if (stats == NULL || stats->size < sizeof stats->size)
         return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
     weir__pool_lock(pool);
@@ -135,6 +136,7 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
         return WEIR__INVALID("weir_pool_get_stream_stats: pool or count is NULL, or stats is NULL with room for %zu",
                              room);
     *count = 0;
+    if (weir__forked()) return weir__fail_forked();
     weir__pool_lock(pool);
     for (uint32_t i = 0; i < pool->order.count; i++) {
         if (!is_told(pool, i)) continue;
@@ -154,7 +156,8 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
 }
 
 enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal) {
-    if (pool == NULL) return WEIR__INVALID("weir_pool_get_refusal: pool is NULL");
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_refusal");
+    if (status != WEIR_OK) return status;
     if (refusal == NULL || refusal->size < sizeof refusal->size)
         return WEIR__INVALID("weir_pool_get_refusal: refusal->size must be sizeof(struct weir_pool_refusal)");
     weir__pool_lock(pool);

@@ -10,10 +10,26 @@
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_device *open_devices; /* each (driver, ordinal) once */
 
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+static bool forked;
+static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
+
+static void in_child(void) { forked = true; }
+static void watch_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+
+bool weir__forked(void) { return forked; }
+
+enum weir_status weir__fail_forked(void) {
+    return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                      "weir can't be used after fork: the device was opened in the parent process");
+}
+
 /* ---- context ---------------------------------------------------------------------------------------------------- */
 
 enum weir_status weir__device_enter(struct weir_device *device) {
     if (device == NULL) return WEIR__INVALID("the device is NULL");
+    if (forked) return weir__fail_forked();
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "driver calls are not allowed inside a host function");
     return weir__device_check(device, device->driver->context_push(device->context), "cuCtxPushCurrent");
@@ -109,6 +125,7 @@ static enum weir_status find_or_open(const struct weir__driver *driver, int ordi
 enum weir_status weir_device_open(const struct weir_device_options *options, struct weir_device **out) {
     if (out == NULL) return WEIR__INVALID("weir_device_open needs a place for the device, not NULL");
     *out = NULL;
+    if (forked) return weir__fail_forked();
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "a device can't be opened inside a host function");
     struct weir_device_options wanted;
@@ -116,6 +133,7 @@ enum weir_status weir_device_open(const struct weir_device_options *options, str
     enum weir_status status = read_options(options, &wanted);
     if (status == WEIR_OK) status = weir__driver_load(wanted.machine, wanted.emu, &driver);
     if (status != WEIR_OK) return status;
+    pthread_once(&fork_watched, watch_fork);
     pthread_mutex_lock(&open_lock);
     status = find_or_open(driver, wanted.ordinal, out);
     pthread_mutex_unlock(&open_lock);
@@ -123,7 +141,7 @@ enum weir_status weir_device_open(const struct weir_device_options *options, str
 }
 
 void weir_device_close(struct weir_device *device) {
-    if (device == NULL) return;
+    if (device == NULL || forked) return;
     weir_device_synchronize(device);
     pthread_mutex_lock(&open_lock);
     const bool last = --device->references == 0;

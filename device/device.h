@@ -59,6 +59,11 @@ void weir__device_unobserve(struct weir_device *device, struct weir__observer *o
         pthread_rwlock_unlock(&(device)->observers_lock);                                                              \
     } while (0)
 
+/* True in a child that was forked after a device had been opened: the driver's threads are not there, and locks may be held
+ * for ever by threads that are not there either. Nothing of weir may be used; every call says so. */
+bool weir__forked(void);
+enum weir_status weir__fail_forked(void);
+
 /* True inside a host function run through weir_device_submit, where driver calls are refused. */
 bool weir__in_host_function(void);
 
