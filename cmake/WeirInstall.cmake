@@ -8,6 +8,9 @@ if(TARGET weir-offload)
 endif()
 install(TARGETS ${WEIR_TARGETS} EXPORT weir LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET weir-demo)
+  install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/weir FILES_MATCHING PATTERN "*.yaml")
+endif()
 install(EXPORT weir NAMESPACE weir:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weir FILE weirTargets.cmake)
 
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/weirConfig.cmake"

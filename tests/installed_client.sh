@@ -7,6 +7,7 @@ prefix=$1 example=$2 folder=$3
 mkdir -p "$folder"
 cmake -S "$example" -B "$folder/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
     cmake --build "$folder/cmake" >> "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+[ -f "$prefix/share/weir/configs/demo.yaml" ] || { echo "the installed weir-demo has no job to run" >&2; exit 1; }
 PKG_CONFIG_PATH=$(find "$prefix" -name pkgconfig -type d)
 export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir weir)
