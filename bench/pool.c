@@ -102,7 +102,8 @@ int main(int argc, char **argv) {
     struct weir_device_options machine = {
         .size = sizeof machine, .machine = "emulated", .emu = "profile:demo,capacity:256M"};
     struct weir_pool_options ours = {.size = sizeof ours, .policy = WEIR_POLICY_LATENCY, .limit_bytes = 64u << 20};
-    struct weir_pool_options theirs = {.size = sizeof theirs, .policy = WEIR_POLICY_PER_STREAM, .limit_bytes = 64u << 20};
+    struct weir_pool_options theirs = {
+        .size = sizeof theirs, .policy = WEIR_POLICY_PER_STREAM, .limit_bytes = 64u << 20};
     if (weir_device_open(&machine, &device) != WEIR_OK) return fail("opening the device");
     if (weir_pool_create(device, &ours, &weir) != WEIR_OK) return fail("creating the pool");
     if (weir_pool_create(device, &theirs, &per_stream) != WEIR_OK) return fail("creating the per-stream pool");
@@ -114,8 +115,8 @@ int main(int argc, char **argv) {
     printf("%10s  %12s  %12s  %12s\n", "bytes", "mutex pair", "weir", "per-stream");
     for (size_t i = 0; i < count; i++) {
         if (measure(weir, per_stream, stream, &rows[i])) return fail("measuring");
-        printf("%10zu  %9.1f ns  %6.1f x  %9.1f x\n", rows[i].bytes, rows[i].mutex_ns, rows[i].weir_ns / rows[i].mutex_ns,
-               rows[i].per_stream_ns / rows[i].mutex_ns);
+        printf("%10zu  %9.1f ns  %6.1f x  %9.1f x\n", rows[i].bytes, rows[i].mutex_ns,
+               rows[i].weir_ns / rows[i].mutex_ns, rows[i].per_stream_ns / rows[i].mutex_ns);
     }
     int status = json ? write_json(json, rows, count) : 0;
     weir_stream_destroy(device, stream);
