@@ -38,8 +38,8 @@ struct weir_device_options {
 };
 
 struct weir_device_info {
-    size_t size;              /* in: sizeof(struct weir_device_info) */
-    bool emulated;            /* true: no GPU was used, whatever the figures say */
+    size_t size;   /* in: sizeof(struct weir_device_info) */
+    bool emulated; /* true: no GPU was used, whatever the figures say */
     int ordinal;
     int numa_node;            /* the node of the GPU's own CPUs, -1 if not known */
     size_t capacity_bytes;    /* all the device's memory */
@@ -105,15 +105,14 @@ struct weir_access {
 
 /* One piece of work, in the one form in which all work is submitted. Exactly one of run and launch is set. */
 struct weir_work {
-    const char *name;                             /* for reports; static storage */
-    void (*run)(void *argument);                  /* host function: called when the stream reaches it; no driver calls */
+    const char *name;            /* for reports; static storage */
+    void (*run)(void *argument); /* host function: called when the stream reaches it; no driver calls */
     int (*launch)(void *argument, weir_stream s); /* kernel launch: called at once; queues on s; 0 or a CUresult */
     void *argument;
-    size_t argument_bytes;                        /* > 0: this many bytes are copied now; 0: `argument` is passed on as
-                                                   * it is and must live until the work has run */
-    const struct weir_access *accesses;           /* what it reads and writes; read during the call only */
+    size_t argument_bytes; /* > 0: so many bytes are copied now; 0: `argument` is passed on and must live until then */
+    const struct weir_access *accesses; /* what it reads and writes; read during the call only */
     size_t access_count;
-    double flops;                                 /* what it costs: arithmetic, and bytes moved through memory */
+    double flops; /* what it costs: arithmetic, and bytes moved through memory */
     double bytes;
 };
 

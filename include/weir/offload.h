@@ -50,13 +50,14 @@ struct weir_host_pool_stats {
     size_t live_bytes;       /* handed out, as asked */
     size_t peak_live_bytes;
     uint64_t slabs, register_calls, register_failures;
-    uint64_t refused;        /* requests refused for the budget */
-    int numa_node;           /* -1: unbound */
-    bool bound;              /* pages are bound to numa_node */
+    uint64_t refused; /* requests refused for the budget */
+    int numa_node;    /* -1: unbound */
+    bool bound;       /* pages are bound to numa_node */
 };
 
 /* Fails: WEIR_INVALID (budget below one slab, a node without CPUs), WEIR_OUT_OF_HOST_MEMORY. *out is NULL. */
-WEIR_API enum weir_status weir_host_pool_create(struct weir_device *device, const struct weir_host_pool_options *options,
+WEIR_API enum weir_status weir_host_pool_create(struct weir_device *device,
+                                                const struct weir_host_pool_options *options,
                                                 struct weir_host_pool **out);
 /* Needs: no copy in flight from or to its memory (destroy the engine before). */
 WEIR_API void weir_host_pool_destroy(struct weir_host_pool *pool);
@@ -84,7 +85,7 @@ struct weir_item {
 };
 
 struct weir_offload_options {
-    size_t size; /* sizeof(struct weir_offload_options) */
+    size_t size;           /* sizeof(struct weir_offload_options) */
     weir_stream to_host;   /* stream for copies out; 0: the engine makes its own */
     weir_stream to_device; /* stream for copies in; 0: the engine makes its own */
 };
@@ -92,9 +93,9 @@ struct weir_offload_options {
 struct weir_offload_stats {
     size_t size; /* in: sizeof(struct weir_offload_stats) */
     uint64_t offloads, fetches, prefetches;
-    uint64_t kept;       /* items that stayed on the device, since host memory was exhausted */
-    uint64_t forwarded;  /* fetched while still on the device: handed back without a copy */
-    uint64_t late;       /* fetches without a prefetch before */
+    uint64_t kept;      /* items that stayed on the device, since host memory was exhausted */
+    uint64_t forwarded; /* fetched while still on the device: handed back without a copy */
+    uint64_t late;      /* fetches without a prefetch before */
     size_t bytes_out, bytes_in;
     size_t host_live_bytes, host_peak_bytes;
     uint64_t open_items; /* offloaded and not yet fetched or released */
@@ -110,7 +111,7 @@ WEIR_API void weir_offload_destroy(struct weir_offload *engine);
  * frees it to the pool after that copy.
  *
  * Gives:   *item.
- * Fails:   WEIR_INVALID, WEIR_DRIVER: the block is still the caller's. A full host pool is no failure: the item stays
+ * Fails:   WEIR_INVALID, WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY (for the item itself): the block is still the caller's. A full host pool is no failure: the item stays
  *          on the device, and is counted. */
 WEIR_API enum weir_status weir_offload_out(struct weir_offload *engine, void *block, size_t bytes, weir_stream stream,
                                            struct weir_item *item);

@@ -45,15 +45,16 @@ enum weir_policy {
 };
 
 struct weir_pool_options {
-    size_t size;             /* sizeof(struct weir_pool_options) */
+    size_t size; /* sizeof(struct weir_pool_options) */
     enum weir_policy policy;
-    size_t limit_bytes;      /* most bytes taken from the driver; 0: WEIR_OPTIONS limit:..., else the capacity */
-    uint64_t wait_limit_ns;  /* longest host wait of one call; 0: WEIR_OPTIONS wait_limit:..., else 10 s */
-    const char *trace_path;  /* record all calls in weir-trace 1; NULL: WEIR_TRACE, else no trace */
+    size_t limit_bytes;     /* most bytes taken from the driver; 0: WEIR_OPTIONS limit:..., else the capacity */
+    uint64_t wait_limit_ns; /* longest host wait of one call; 0: WEIR_OPTIONS wait_limit:..., else 10 s */
+    const char *trace_path; /* record all calls in weir-trace 1; NULL: WEIR_TRACE, else no trace */
 };
 
 /* Creates a pool on an open device. Keys of WEIR_OPTIONS (key:value,...) apply where the struct says 0 or NULL.
- * Fails: WEIR_INVALID (unknown key: the nearest known one is named), WEIR_DRIVER, WEIR_SYSTEM. *out is NULL. */
+ * Fails: WEIR_INVALID (unknown key: the nearest known one is named), WEIR_DRIVER, WEIR_SYSTEM,
+ * WEIR_OUT_OF_HOST_MEMORY. *out is NULL. */
 WEIR_API enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
                                            struct weir_pool **out);
 WEIR_API void weir_pool_destroy(struct weir_pool *pool);
@@ -65,11 +66,14 @@ WEIR_API void weir_pool_destroy(struct weir_pool *pool);
  * Needs:   a stream of the pool's device, or 0 for the default stream.
  * Gives:   *out, aligned to 512; contents undefined. bytes == 0 gives a unique address of no size.
  * Fails:   WEIR_OUT_OF_MEMORY when idle memory of every stream has been tried (see weir_pool_report);
- *          WEIR_DRIVER with the driver's code in weir_last_error(). *out is NULL and the pool as it was. */
+ *          WEIR_DRIVER with the driver's code in weir_last_error(); WEIR_OUT_OF_HOST_MEMORY; WEIR_NOT_SUPPORTED inside a
+ *          host function when it would take a driver call. *out is NULL and the pool as it was. */
 WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
 
 /* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.
- * NULL is allowed. Fails: WEIR_INVALID for an address that is no block's start or is free already; nothing changes. */
+ * NULL is allowed. Inside a host function it is only queued; what is wrong with it is then logged at the next call.
+ * Fails: WEIR_INVALID for an address that is no block's start or is free already, WEIR_OUT_OF_HOST_MEMORY; nothing
+ * changes. */
 WEIR_API enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
 
 /* Takes a block back; it is unused once `event`, as recorded latest before this call, has passed (and the noted uses).
@@ -121,12 +125,12 @@ struct weir_pool_stats {
 
 struct weir_stream_stats {
     weir_stream stream;
-    char name[32];          /* as given by weir_pool_name_stream, else "stream N" */
-    size_t live_bytes;      /* in blocks allocated on the stream */
-    size_t idle_bytes;      /* idle, last used by the stream (per-stream policy: kept in the stream's pool) */
+    char name[32];     /* as given by weir_pool_name_stream, else "stream N" */
+    size_t live_bytes; /* in blocks allocated on the stream */
+    size_t idle_bytes; /* idle, last used by the stream (per-stream policy: kept in the stream's pool) */
     size_t peak_live_bytes;
     size_t peak_idle_bytes;
-    uint64_t device_waits;  /* times the stream was made to wait for another one's idle block */
+    uint64_t device_waits; /* times the stream was made to wait for another one's idle block */
 };
 
 /* The last refused request: what filled the device at that moment. The parts sum to the limit (capacity):
@@ -135,15 +139,15 @@ struct weir_pool_refusal {
     size_t size; /* in: sizeof(struct weir_pool_refusal) */
     size_t asked_bytes;
     weir_stream stream;
-    uint64_t iteration;         /* marks seen before the refusal */
+    uint64_t iteration; /* marks seen before the refusal */
     size_t limit_bytes;
     size_t live_bytes;
-    size_t idle_asker_bytes;    /* idle, last used by the asking stream */
-    size_t idle_others_bytes;   /* idle on other streams */
+    size_t idle_asker_bytes;  /* idle, last used by the asking stream */
+    size_t idle_others_bytes; /* idle on other streams */
     size_t moving_bytes;
     size_t unmapped_bytes;
-    size_t untaken_bytes;       /* limit - held */
-    size_t largest_idle_bytes;  /* largest idle run the asking stream could have used */
+    size_t untaken_bytes;      /* limit - held */
+    size_t largest_idle_bytes; /* largest idle run the asking stream could have used */
 };
 
 WEIR_API void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name);

@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-#define WEIR_VERSION_MAJOR 0
-#define WEIR_VERSION_MINOR 1
-#define WEIR_VERSION_PATCH 0
+#define WEIR_VERSION_MAJOR  0
+#define WEIR_VERSION_MINOR  1
+#define WEIR_VERSION_PATCH  0
 #define WEIR_VERSION_STRING "0.1.0"
 
 /* Gives: the version of the library at run time, "major.minor.patch". Static storage. Threads: any. */
