@@ -23,7 +23,7 @@
     X(host_ms, "host waited inside the pool")
 
 struct step_record {
-    int64_t step; /* from 1 */
+    int64_t step;           /* from 1 */
     double loss;            /* nats a byte, mean over the global batch */
     double validation_loss; /* NaN: not taken after this step */
     double gradient_norm;
@@ -32,8 +32,8 @@ struct step_record {
 #define STEP_CAUSE_FIELD(name, text) double name;
     STEP_CAUSES(STEP_CAUSE_FIELD)
 #undef STEP_CAUSE_FIELD
-    double expert_load; /* most over mean, worst layer */
-    uint64_t wire_bytes; /* sent by all ranks in this step */
+    double expert_load;            /* most over mean, worst layer */
+    uint64_t wire_bytes;           /* sent by all ranks in this step */
     size_t live_bytes, held_bytes; /* peaks so far on the fullest rank */
     size_t capacity_bytes;
 };

@@ -120,7 +120,8 @@ static void bad_arguments_are_refused_with_a_sentence(void **state) {
         {.size = sizeof *bad, .budget_bytes = 4 * MIB, .slab_bytes = 8 * MIB, .numa_node = -1},
         {.size = sizeof *bad, .budget_bytes = 100, .numa_node = -1},
         {.size = sizeof *bad, .budget_bytes = SIZE_MAX, .numa_node = -1},
-        {.size = sizeof *bad, .numa_node = 999}, /* last: where the machine shows no nodes, none is bound and none refused */
+        {.size = sizeof *bad,
+         .numa_node = 999}, /* last: where the machine shows no nodes, none is bound and none refused */
     };
     bool nodes_are_shown = access("/sys/devices/system/node/online", R_OK) == 0;
     for (size_t i = 0; i < sizeof bad / sizeof *bad - !nodes_are_shown; i++) {
