@@ -190,6 +190,7 @@ static void a_bad_trace_is_answered_with_line_and_reason(void **state) {
         {"weir-trace 1\nm 1 -5 0\n", "line 2: '-5' is no number"},
         {"weir-trace 1\nm 1 99999999999999999999 0\n", "line 2: '99999999999999999999' is no number"},
         {"weir-trace 1\nm 1 1152921504606846976 0\n", "more than the limit of 2^50"},
+        {"weir-trace 1\nm 1 1125899906842624 0\nm 2 1 0\n", "line 3: 1 bytes beside 1125899906842624 live ones"},
         {"weir-trace 1\nm 1 8 0\nm 1 8 0\n", "line 3: block id 1 is used a second time"},
         {"weir-trace 1\nf 7\n", "line 2: block 7 was never allocated"},
         {"weir-trace 1\nm 1 8 0\nf 1\nf 1\n", "line 4: block 1 was freed before"},
@@ -232,6 +233,20 @@ static void a_line_without_an_end_and_long_comments_are_read(void **state) {
     fclose(file);
     assert_int_equal(run_replay(path, output, sizeof output), 2);
     assert_non_null(strstr(output, "line 7: the line is longer"));
+}
+
+static void an_answer_that_can_not_be_written_is_a_failure(void **state) {
+    (void)state;
+    char path[256], arguments[512], output[2048];
+    FILE *file = fopen(path_of("short.trace", path), "w");
+    assert_non_null(file);
+    fputs("weir-trace 1\nm 1 8 0\n", file);
+    fclose(file);
+    const char *const places[] = {">/dev/full", "--json >/dev/full", "--json=/dev/full"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(arguments, sizeof arguments, "%s %s", path, places[i]);
+        assert_int_equal(run_replay(arguments, output, sizeof output), 1);
+    }
 }
 
 static void bad_options_are_named(void **state) {
@@ -285,6 +300,7 @@ int main(void) {
         cmocka_unit_test(a_scan_answers_with_the_run_that_completed),
         cmocka_unit_test(a_bad_trace_is_answered_with_line_and_reason),
         cmocka_unit_test(a_line_without_an_end_and_long_comments_are_read),
+        cmocka_unit_test(an_answer_that_can_not_be_written_is_a_failure),
         cmocka_unit_test(bad_options_are_named),
     };
     return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);

@@ -29,6 +29,8 @@ static void malformed_settings_are_named(void **state) {
     assert_refused("devices:two", "devices:two: expected a number from 1 to 16");
     assert_refused("profile:nosuch", "profile:nosuch is unknown");
     assert_refused("profile:/nosuch/file", "profile: can't open /nosuch/file");
+    assert_refused("profile:/dev/zero", "/dev/zero:1: the line is longer than 510 characters or holds a zero byte");
+    assert_refused("profile:/", "/: Is a directory");
 }
 
 static void a_malformed_environment_is_named(void **state) {

@@ -217,16 +217,15 @@ static void put_words(const struct answer *answer) {
 static int put_answer(const struct answer *answer) {
     const char *path = answer->options->json_path;
     if (path == NULL || *path != 0) put_words(answer);
-    if (path == NULL) return 0;
-    FILE *out = *path == 0 ? stdout : fopen(path, "we");
+    FILE *out = path == NULL || *path == 0 ? stdout : fopen(path, "we");
     if (out == NULL) {
         perror(path);
         return EXIT_FAILURE;
     }
-    put_json(out, answer);
+    if (path != NULL) put_json(out, answer);
     bool written = fflush(out) == 0 && !ferror(out);
     if (out != stdout) written = fclose(out) == 0 && written;
-    if (!written) perror(*path == 0 ? "standard output" : path);
+    if (!written) perror(out == stdout ? "standard output" : path);
     return written ? 0 : EXIT_FAILURE;
 }
 

@@ -11,6 +11,7 @@
 #define LONGEST_LINE 256
 #define MOST_FIELDS  4
 #define NONE         UINT32_MAX
+#define MOST_BYTES   (UINT64_C(1) << 50) /* live at once */
 
 /* A table from an id of the file to its dense number. */
 struct ids {
@@ -146,8 +147,9 @@ static bool read_alloc(struct reader *reader, const uint64_t *field) {
     struct op op = {.kind = OP_ALLOC, .block = trace->block_count, .bytes = field[1]};
     if (number_of(&reader->blocks, field[0]) != NONE)
         return complain(reader, "block id %" PRIu64 " is used a second time", field[0]);
-    if (field[1] > UINT64_C(1) << 50)
-        return complain(reader, "%" PRIu64 " bytes are more than the limit of 2^50", field[1]);
+    if (field[1] > MOST_BYTES || rounded(field[1]) > MOST_BYTES - reader->live_bytes)
+        return complain(reader, "%" PRIu64 " bytes beside %zu live ones are more than the limit of 2^50", field[1],
+                        reader->live_bytes);
     if (!stream_of(reader, field[2], &op.stream) || !add_id(reader, &reader->blocks, field[0], op.block)) return false;
     void *states = reader->states;
     bool grown = grow(reader, &states, &reader->block_room, op.block, sizeof *reader->states);
