@@ -287,5 +287,8 @@ int config_check(const struct config *c, char *message, size_t room) {
                          "--validation is 0, so that no text is left for a validation loss; give --eval-every=0 too");
     if (c->timeline && !*c->json)
         return text_fail(2, message, room, "--timeline is kept in the report of --json, which is not given");
+    if (*c->routes_save && strcmp(c->routes_save, c->routes_replay) == 0)
+        return text_fail(2, message, room, "--routes-save and --routes-replay are both " QUOTED "; it would be emptied",
+                         QUOTE(c->routes_save));
     return 0;
 }

@@ -2,8 +2,11 @@
 /* YAML into the options table, by libyaml's events: a mapping of sections, each a mapping of keys to one value. Nothing
  * nests deeper, so that nothing is built in memory and a hostile file ends at its first wrong event. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "trainer/config_table.h"
@@ -176,10 +179,24 @@ static int read_stream(struct reader *r) {
     return refuse(r, line_here(r), "a second document starts; a configuration is one");
 }
 
+/* An ordinary file only: the launcher and every rank read it, and what flows through a pipe is there for the first. */
+static FILE *open_ordinary(const char *path, char *message, size_t room) {
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
+    if (fd < 0 || fstat(fd, &file))
+        text_fail(2, message, room, "%.*s can't be read: %s", LONGEST_PATH_SHOWN, path, strerror(errno));
+    else if (!S_ISREG(file.st_mode))
+        text_fail(2, message, room, "%.*s is not an ordinary file, which a configuration has to be", LONGEST_PATH_SHOWN,
+                  path);
+    else
+        return fdopen(fd, "rb");
+    if (fd >= 0) close(fd);
+    return NULL;
+}
+
 int config_read_yaml(struct config *config, const char *path, char *message, size_t room) {
-    struct reader r = {.config = config, .path = path, .message = message, .room = room, .file = fopen(path, "rb")};
-    if (!r.file)
-        return text_fail(2, message, room, "%.*s can't be read: %s", LONGEST_PATH_SHOWN, path, strerror(errno));
+    struct reader r = {.config = config, .path = path, .message = message, .room = room};
+    if (!(r.file = open_ordinary(path, message, room))) return 2;
     int status = 2;
     if (yaml_parser_initialize(&r.parser)) {
         yaml_parser_set_input(&r.parser, read_bytes, &r);

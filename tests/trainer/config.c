@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -121,7 +122,7 @@ static void wrong_flags_are_refused_in_one_sentence(void **state) {
         {{"-x"}, "unexpected argument \"-x\""},
         {{"--config"}, "--config needs the name of a file"},
         {{"--config=/no/such/file"}, "/no/such/file can't be read: No such file or directory"},
-        {{"--config=/tmp"}, "/tmp can't be read: Is a directory"},
+        {{"--config=/tmp"}, "/tmp is not an ordinary file, which a configuration has to be"},
         {{"--data=\xff\xfe"}, "--data is not UTF-8 text"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -183,7 +184,6 @@ static void files_without_anything_to_say_are_taken(void **state) {
 
 static void a_file_without_end_is_refused(void **state) {
     (void)state;
-    assert_int_equal(config_read_yaml(&config, "/dev/zero", message, sizeof message), 2);
     char path[64], *text = malloc(3 << 20);
     memset(text, ' ', 3 << 20);
     memcpy(text, "#", 1);
@@ -192,6 +192,20 @@ static void a_file_without_end_is_refused(void **state) {
     says("is larger than the 1048576 bytes that a configuration may have");
     unlink(path);
     free(text);
+}
+
+/* The launcher would take what the ranks then lack. */
+static void what_can_be_read_only_once_is_refused(void **state) {
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/weir-pipe-%ld", (long)getpid());
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *const cases[] = {"/dev/zero", "/dev/null", "/tmp", path};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(config_read_yaml(&config, cases[i], message, sizeof message), 2);
+        says("is not an ordinary file");
+    }
+    unlink(path);
 }
 
 /* Every key differs from its default and is awkward where it can be. */
@@ -250,6 +264,7 @@ static void values_that_do_not_go_together_are_refused(void **state) {
         {{"--top-k=9"}, "--top-k is 9, more than --experts, 8"},
         {{"--validation=0"}, "--validation is 0, so that no text is left"},
         {{"--timeline"}, "--timeline is kept in the report of --json, which is not given"},
+        {{"--routes-save=r", "--routes-replay=r"}, "--routes-save and --routes-replay are both r; it would be emptied"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(parse(cases[i].flags), 0);
@@ -292,6 +307,7 @@ int main(void) {
         cmocka_unit_test(wrong_files_are_refused_with_line_and_key),
         cmocka_unit_test(files_without_anything_to_say_are_taken),
         cmocka_unit_test(a_file_without_end_is_refused),
+        cmocka_unit_test(what_can_be_read_only_once_is_refused),
         cmocka_unit_test(a_dump_reads_back_to_the_same_configuration),
         cmocka_unit_test(the_help_names_every_option_with_its_default),
         cmocka_unit_test(values_that_do_not_go_together_are_refused),
