@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trainer/launch_leftovers.h"
 #include "trainer/launch_output.h"
 
 enum {
@@ -198,6 +199,11 @@ static int tell_outcome(const struct launcher *l) {
                 l->output.dead_rank, l->output.dead_signal, strsignal(l->output.dead_signal));
         return 1;
     }
+    if (WEXITSTATUS(status) && !l->output.told)
+        fprintf(stderr,
+                "weir-train: mpirun ended with status %d and no word why, as when it is asked to end; all ranks have "
+                "ended\n",
+                WEXITSTATUS(status));
     return WEXITSTATUS(status) > 128 ? 1 : WEXITSTATUS(status);
 }
 
@@ -218,6 +224,7 @@ int launch_run(int64_t ranks, bool progress, char **argv) {
     }
     while (!l.child_ended && !(l.kill_at_ms && now_ms() >= l.kill_at_ms)) wait_for_events(&l);
     kill_children();
+    if (!l.child_ended || WIFSIGNALED(l.child_status)) launch_remove_leftovers(l.child);
     while (l.output.out.from >= 0) output_pass(&l.output, &l.output.out);
     while (l.output.err.from >= 0) output_pass(&l.output, &l.output.err);
     return tell_outcome(&l);

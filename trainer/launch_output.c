@@ -33,6 +33,7 @@ static void write_all(int to, const char *text, size_t length) {
 
 static void pass(struct output *o, int to, const char *text, size_t length) {
     bar_hide(&o->bar);
+    if (to == o->err.to) o->told = true;
     write_all(to, text, length);
     if (length && text[length - 1] == '\n') bar_show(&o->bar);
 }

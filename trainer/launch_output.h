@@ -23,6 +23,7 @@ struct output {
     char block[4096]; /* mpirun's text between two lines of dashes */
     size_t block_used;
     int dead_rank, dead_signal; /* -1 and 0: nobody known */
+    bool told;                  /* something has been passed on to standard error */
 };
 
 void output_open(struct output *output, int out, int err, bool progress);
