@@ -80,10 +80,8 @@ static int close_rank(struct rank *r, int status) {
     char sentence[SENTENCE] = "";
     int failure = r->comm.table->failure(&r->comm, sentence, sizeof sentence);
     const char *outcome = failure == 3 ? "out_of_memory" : failure ? "failed" : "completed";
-    if (r->report)
-        report_close(r->report, outcome, 0, sentence);
-    else if (failure && r->comm.rank == 0)
-        fprintf(stderr, "weir-train: %s\n", sentence);
+    if (!r->report && failure && r->comm.rank == 0) fprintf(stderr, "weir-train: %s\n", sentence);
+    if (!report_close(r->report, outcome, 0, sentence) && !status) status = 1;
     r->comm.table->close(&r->comm);
     weir_pool_destroy(r->pool);
     weir_device_close(r->device);

@@ -50,6 +50,7 @@ static void print_facts(const struct report *r) {
            r->comm->world, r->comm->world == 1 ? "" : "s", r->comm->ep, r->comm->world / r->comm->ep,
            text_of_count((uint64_t)r->parameters, parameters), text_of_count((uint64_t)r->data_bytes, bytes),
            (long long)(c->batch * c->seq * r->comm->world), c->policy, c->offload ? " with offload" : "", c->wire);
+    if (r->comm->table->lacks) printf("not yet: %s\n", r->comm->table->lacks);
     fflush(stdout);
 }
 
@@ -221,17 +222,21 @@ static json_t *parse_stories(const struct comm *comm, char **texts) {
     return ranks;
 }
 
-static void end_on_rank_0(struct report *r, const struct outcome *o, char **texts) {
+/* Gives: false when the JSON could not be written. */
+static bool end_on_rank_0(struct report *r, const struct outcome *o, char **texts) {
     json_t *ranks = parse_stories(r->comm, texts), *one;
     size_t index;
     bar_hide(&r->bar);
     print_summary(r, o);
     print_failure(o, ranks);
     json_array_foreach(ranks, index, one) json_object_del(one, "pool_report");
-    if (!*r->config->json)
+    if (!*r->config->json) {
         json_decref(ranks);
-    else if (report_write_json(r, o, ranks))
-        fprintf(stderr, "weir-train: --json %s can't be written: %s\n", r->config->json, strerror(errno));
+        return true;
+    }
+    if (report_write_json(r, o, ranks) == 0) return true;
+    fprintf(stderr, "weir-train: --json %s can't be written: %s\n", r->config->json, strerror(errno));
+    return false;
 }
 
 static void destroy(struct report *r) {
@@ -240,8 +245,8 @@ static void destroy(struct report *r) {
     free(r);
 }
 
-void report_close(struct report *r, const char *outcome, int64_t failed_step, const char *sentence) {
-    if (!r) return;
+bool report_close(struct report *r, const char *outcome, int64_t failed_step, const char *sentence) {
+    if (!r) return true;
     bool failed = strcmp(outcome, "completed") != 0;
     struct outcome o = {outcome, failed ? sentence : NULL, 0, failed ? r->comm->failed_rank : -1};
     if (failed) o.failed_step = failed_step ? failed_step : r->last_step + 1;
@@ -249,6 +254,7 @@ void report_close(struct report *r, const char *outcome, int64_t failed_step, co
     char **texts = NULL, *story = report_rank_json(r, failed && o.failed_rank == r->comm->rank);
     r->comm->table->gather_text(r->comm, story ? story : "", &texts);
     free(story);
-    if (r->comm->rank == 0) end_on_rank_0(r, &o, texts);
+    bool written = r->comm->rank != 0 || end_on_rank_0(r, &o, texts);
     destroy(r);
+    return written;
 }

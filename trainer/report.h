@@ -53,7 +53,7 @@ void report_sample(struct report *report, int64_t step);
 void report_offload(struct report *report, const struct weir_offload_stats *stats);
 /* Ends the run: outcome "completed", "out_of_memory" or "failed" (with the sentence); gathers the ranks' stories and
  * writes the JSON on rank 0. failed_step 0: the step after the last that was reported. Call on every rank, also after a
- * failure; the pool must still be there. */
-void report_close(struct report *report, const char *outcome, int64_t failed_step, const char *sentence);
+ * failure; the pool must still be there. Gives: false when the JSON could not be written, which has been said. */
+bool report_close(struct report *report, const char *outcome, int64_t failed_step, const char *sentence);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "trainer/config_table.h"
 #include "trainer/data.h"
@@ -230,6 +231,11 @@ static int write_whole(json_t *root, const char *path) {
     int failed = json_dumpf(root, out, JSON_INDENT(1)) | (fputc('\n', out) == EOF);
     failed |= fclose(out);
     if (!failed && ordinary) failed = rename(beside, path);
+    if (failed && ordinary) {
+        int why = errno;
+        unlink(beside);
+        errno = why;
+    }
     return failed ? -1 : 0;
 }
 

@@ -154,11 +154,19 @@ static void a_device_too_small_for_the_sharded_state_is_bad_input(void **state) 
     ASSERT_SAYS(&s, err, "too small");
 }
 
+static void a_report_that_is_not_written_is_a_failure(void **state) {
+    (void)state;
+    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=1", "--json=/dev/full", SMALL);
+    ASSERT_STATUS(&s, 1);
+    assert_string_equal(s.err_text, "weir-train: --json /dev/full can't be written: No space left on device\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_completed_run_tells_all_that_is_documented),
         cmocka_unit_test(a_run_out_of_memory_tells_who_asked_and_what_filled_the_device),
         cmocka_unit_test(a_device_too_small_for_the_sharded_state_is_bad_input),
+        cmocka_unit_test(a_report_that_is_not_written_is_a_failure),
     };
     return cmocka_run_group_tests(tests, write_text, remove_text);
 }
