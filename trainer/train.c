@@ -69,7 +69,8 @@ static enum weir_status open_offload(struct run *r) {
         .size = sizeof host, .budget_bytes = r->config->host_budget, .ranks = r->comm->world, .numa_node = -1};
     struct weir_offload_options engine = {
         .size = sizeof engine, .to_host = r->streams.stream[TO_HOST], .to_device = r->streams.stream[TO_DEVICE]};
-    TRY(weir_host_pool_create(r->device, &host, &r->host));
+    const enum weir_status status = weir_host_pool_create(r->device, &host, &r->host);
+    if (status) return status == WEIR_INVALID ? refuse(r, weir_last_error()->message) : status;
     return weir_offload_create(r->device, r->pool, r->host, &engine, &r->offload);
 }
 

@@ -15,6 +15,7 @@ static char text_path[64], routes_path[64];
 /* Failures of the world of one rank, kept. */
 static int failed;
 static char said[1024];
+static const char *lacks; /* of the communication */
 
 static void keep_failure(struct comm *comm, int exit_status, const char *sentence) {
     (void)comm;
@@ -72,6 +73,7 @@ static int train(const struct config *config, struct weir_pool_stats *stats, boo
     char message[768];
     failed = 0;
     said[0] = 0;
+    table.lacks = lacks;
     table.fail = keep_failure;
     table.failure = tell_failure;
     table.gather_text = gather_nothing;
@@ -187,6 +189,41 @@ static void routes_of_another_shape_end_with_2_and_say_what_differs(void **state
     assert_non_null(strstr(said, "/nowhere/routes"));
 }
 
+static void a_host_budget_below_a_page_ends_with_2(void **state) {
+    (void)state;
+    struct config c = run_config();
+    struct weir_pool_stats stats;
+    bool refused;
+    c.offload = true;
+    c.host_budget = 1;
+    assert_int_equal(train(&c, &stats, &refused), 2);
+    assert_non_null(strstr(said, "a budget of 1 bytes"));
+}
+
+static void what_the_communication_lacks_is_said_at_the_start(void **state) {
+    (void)state;
+    struct config c = run_config();
+    struct weir_pool_stats stats;
+    bool refused;
+    char text[4096] = "";
+    FILE *kept = tmpfile();
+    assert_non_null(kept);
+    fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    dup2(fileno(kept), STDOUT_FILENO);
+    lacks = "these ranks can't whistle";
+    int status = train(&c, &stats, &refused);
+    lacks = NULL;
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    rewind(kept);
+    text[fread(text, 1, sizeof text - 1, kept)] = 0;
+    fclose(kept);
+    assert_int_equal(status, 0);
+    assert_non_null(strstr(text, "not yet: these ranks can't whistle\nstep "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_that_takes_its_steps_ends_with_0),
@@ -194,6 +231,8 @@ int main(void) {
         cmocka_unit_test(a_device_too_small_for_the_state_ends_with_2_before_anything_is_taken),
         cmocka_unit_test(a_loss_that_is_no_number_ends_with_1_and_names_the_step),
         cmocka_unit_test(routes_of_another_shape_end_with_2_and_say_what_differs),
+        cmocka_unit_test(a_host_budget_below_a_page_ends_with_2),
+        cmocka_unit_test(what_the_communication_lacks_is_said_at_the_start),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
