@@ -270,7 +270,7 @@ static void bad_options_are_named(void **state) {
         assert_int_equal(run_replay(bad[i].arguments, output, sizeof output), 2);
         if (strstr(output, bad[i].words) == NULL) fail_msg("'%s' does not say '%s'", output, bad[i].words);
     }
-    snprintf(arguments, sizeof arguments, "%s --profile nosuch", path_of("lines.trace", path));
+    snprintf(arguments, sizeof arguments, "%s --profile nosuch", path_of("lines.trace", "gone.trace", path));
     assert_int_equal(run_replay(arguments, output, sizeof output), 2);
     assert_int_equal(run_replay("--help", output, sizeof output), 0);
     assert_non_null(strstr(output, "--capacity"));
