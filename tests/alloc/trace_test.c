@@ -270,7 +270,7 @@ static void bad_options_are_named(void **state) {
         assert_int_equal(run_replay(bad[i].arguments, output, sizeof output), 2);
         if (strstr(output, bad[i].words) == NULL) fail_msg("'%s' does not say '%s'", output, bad[i].words);
     }
-    snprintf(arguments, sizeof arguments, "%s --profile nosuch", path_of("lines.trace", "gone.trace", path));
+    snprintf(arguments, sizeof arguments, "%s --profile nosuch", path_of("lines.trace", path));
     assert_int_equal(run_replay(arguments, output, sizeof output), 2);
     assert_int_equal(run_replay("--help", output, sizeof output), 0);
     assert_non_null(strstr(output, "--capacity"));
@@ -285,7 +285,7 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     (void)state;
-    static const char *const names[] = {"lines.trace", "run.trace",  "run.json",
+    static const char *const names[] = {"lines.trace", "gone.trace", "run.trace",  "run.json",
                                         "bad.trace",   "long.trace", "mixed.trace"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(path_of(names[i], path));
