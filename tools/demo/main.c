@@ -288,10 +288,10 @@ int main(int argc, char **argv) {
     child_watch_signals();
     if (!session_open(&session, &options, message)) {
         fprintf(stderr, "weir-demo: %s\n", message);
-        return 1;
+        return session.bad_input ? 2 : 1;
     }
     bool done = make_runs(&session) && report(&session);
     session_close(&session);
     if (session.signal) return end_by_signal(session.signal);
-    return done ? 0 : 1;
+    return done ? 0 : session.bad_input ? 2 : 1;
 }

@@ -120,5 +120,5 @@ void demo_options_help(FILE *out) {
           "shows what happened.\n\nUsage: weir-demo [options]\n\n",
           out);
     for (size_t i = 0; i < OPTIONS; i++) fprintf(out, "  %-16s %s\n", options_known[i].shown, options_known[i].help);
-    fputs("\nExit status: 0 answered, also when a run is out of memory; 1 a run failed; 2 bad options.\n", out);
+    fputs("\nExit status: 0 answered, also when a run is out of memory; 1 a run failed; 2 bad input.\n", out);
 }

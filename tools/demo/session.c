@@ -11,7 +11,8 @@
 
 #include "tools/demo/child.h"
 
-#define TRAIN_OUT_OF_MEMORY 3 /* exit status of weir-train */
+#define TRAIN_BAD_INPUT     2 /* exit status of weir-train */
+#define TRAIN_OUT_OF_MEMORY 3
 #define CHILD_LIMIT_SECONDS 900.0
 #define ARGUMENTS_MOST      24
 
@@ -69,6 +70,7 @@ static bool find_config(struct session *session, const char *folder, char *messa
                              join(session->config, WEIR_SOURCE_CONFIGS, "/demo.yaml");
     shorten(session->config);
     if (found && access(session->config, R_OK) == 0) return true;
+    session->bad_input = asked != NULL;
     return sentence(message, "configuration %s: %s", session->config, strerror(errno));
 }
 
@@ -108,7 +110,11 @@ bool session_open(struct session *session, const struct demo_options *options, c
     if (!find_program(session->train, folder, "/weir-train", message)) return false;
     if (!find_program(session->replay, folder, "/weir-replay", message)) return false;
     if (!find_config(session, folder, message)) return false;
-    if (choose_out(session, folder) && make_folders(session->out) && access(session->out, W_OK) == 0) return true;
+    char inside[PATH_MAX];
+    if (choose_out(session, folder) && make_folders(session->out) && join(inside, session->out, "/.") &&
+        access(inside, W_OK) == 0)
+        return true;
+    session->bad_input = session->options->out != NULL;
     return sentence(message, "cannot write to folder %s: %s", session->out, strerror(errno));
 }
 
@@ -235,6 +241,7 @@ static int run_child(struct session *session, struct arguments *arguments, const
     if (result.end == CHILD_INTERRUPTED) session->signal = result.status;
     if (result.end == CHILD_EXITED && (result.status == 0 || result.status == TRAIN_OUT_OF_MEMORY))
         return result.status;
+    session->bad_input = result.end == CHILD_EXITED && result.status == TRAIN_BAD_INPUT;
     if (result.end != CHILD_INTERRUPTED) say_failure(session, &child, &result);
     return -1;
 }

@@ -20,7 +20,8 @@ struct session {
     double began;
     struct demo demo;
     struct run measured, per_stream, weir, offload, without, small, large;
-    int signal; /* that ended it; 0: none */
+    int signal;     /* that ended it; 0: none */
+    bool bad_input; /* what was asked for is why there is no answer */
 };
 
 /* Finds programs and configuration, makes the folder. Gives false with a sentence. */

@@ -43,6 +43,7 @@ for word; do
 done
 case ${STAND_IN:-} in
 fail) echo "the last words"; exit 1 ;;
+refuse) echo "no such text"; exit 2 ;;
 silent) exit 0 ;;
 text) for word; do case $word in --data=*) echo "reads ${word#*=}" ;; esac; done; exit 1 ;;
 hang) echo ready >"$STAND_IN_FIFO"; sleep 1000; exit 1 ;;
@@ -69,10 +70,18 @@ chmod +x "$work/bin/weir-train" "$work/bin/weir-replay"
 export FIXTURES="$fixtures"
 
 run --config "$work/none.yaml" --out "$work/made"
-expect_status "a missing configuration" 1
+expect_status "a missing configuration" 2
 expect err "none.yaml: No such file"
 
 echo "{}" >"$work/share/weir/configs/demo.yaml"
+run --out "$work/bin/weir-train"
+expect_status "a file where the folder should be" 2
+expect err "cannot write to folder .*: Not a directory"
+
+STAND_IN=refuse run --out "$work/made"
+expect_status "a job that weir-train refuses" 2
+expect err "no such text"
+
 run --out "$work/made/deep"
 expect_status "a whole demo" 0
 expect out "per-stream  *8 .*71.0 %   OOM, step 2   1.410 x live"
@@ -106,7 +115,7 @@ expect_status "a run without a report" 1
 expect err "measure.json"
 
 run --out /proc/nowhere
-expect_status "a folder that can't be made" 1
+expect_status "a folder that can't be made" 2
 expect err "cannot write to folder /proc/nowhere"
 
 run --steps=none
