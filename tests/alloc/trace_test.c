@@ -285,8 +285,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     (void)state;
-    static const char *const names[] = {"lines.trace", "gone.trace", "run.trace",  "run.json",
-                                        "bad.trace",   "long.trace", "mixed.trace"};
+    static const char *const names[] = {"lines.trace", "gone.trace", "short.trace", "run.trace",
+                                        "run.json",    "bad.trace",  "long.trace",  "mixed.trace"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(path_of(names[i], path));
     return rmdir(folder);
