@@ -32,7 +32,7 @@
     INT(train, steps, 200, 0, 1000000000, "steps", "training steps")                                                   \
     INT(train, batch, 2, 1, 1048576, "sequences", "sequences a rank a step")                                           \
     INT(train, seq, 128, 2, 1048576, "tokens", "length of a sequence")                                                 \
-    REAL(train, lr, 2e-3, 0.0, 1.0, "", "learning rate")                                                               \
+    REAL(train, lr, 2e-3, 0.0, 1.0, "", "learning rate after warm-up; falls to a tenth by the last step")              \
     INT(train, warmup, 10, 0, 1000000000, "steps", "linear warm-up")                                                   \
     REAL(train, decay, 0.1, 0.0, 1.0, "", "weight decay")                                                              \
     REAL(train, clip, 1.0, 0.0, 1e9, "", "largest gradient norm; 0: no clipping")                                      \
