@@ -30,9 +30,8 @@ struct answer {
 static const char usage[] =
     "usage: weir-replay TRACE [options]\n"
     "Replays a trace (weir-trace 1, recorded with WEIR_TRACE=FILE) through a pool on the emulated device,\n"
-    "without a clock: operations follow each other as fast as the host can. Says whether it completes.\n"
-    "Which idle memory is complete at a request depends on timing: answers near the edge can differ,\n"
-    "and two scans of one trace by some percent.\n"
+    "without a clock: work takes no time, so what was queued is done at the next operation, and the same\n"
+    "trace gets the same answer. A host that runs ahead of its device can need more.\n"
     "\n"
     "  --policy NAME       latency (default), footprint or per-stream\n"
     "  --capacity SIZE     of the device: bytes (64M), or a multiple of the trace's peak live bytes (default 1.02x);\n"
