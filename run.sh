@@ -4,6 +4,7 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+CALLER=$PWD # file names in options of demo and train are meant from here
 cd "$ROOT"
 
 usage() {
@@ -110,6 +111,16 @@ make_text() {
     say "wrote $text ($(wc -c < "$text") bytes)"
 }
 
+# names_option --NAME ARGUMENTS: true when one of the arguments is --NAME or --NAME=...
+names_option() {
+    local name=$1 argument
+    shift
+    for argument in "$@"; do
+        case $argument in "$name" | "$name"=*) return 0 ;; esac
+    done
+    return 1
+}
+
 # What Open MPI needs to start as root, with more ranks than cores, without a remote shell.
 mpi_environment() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -183,7 +194,7 @@ prefix_of() {
         shift
     done
     [ -n "$prefix" ] || die "name the folder: --prefix DIR" 2
-    case $prefix in /*) echo "$prefix" ;; *) echo "$PWD/$prefix" ;; esac
+    case $prefix in /*) echo "$prefix" ;; *) echo "$CALLER/$prefix" ;; esac
 }
 
 install_to() {
@@ -217,14 +228,17 @@ case $command in
 demo)
     need_packages "$BUILD_PACKAGES"
     build dev -DWEIR_TESTS=OFF
-    make_text
-    exec build/bin/weir-demo "$@"
+    names_option --data "$@" || make_text
+    cd "$CALLER"
+    exec "$ROOT/build/bin/weir-demo" "$@"
     ;;
 train)
     need_packages "$BUILD_PACKAGES"
     build dev -DWEIR_TESTS=OFF
-    make_text
-    exec build/bin/weir-train --config=configs/kjv.yaml "$@"
+    names_option --data "$@" || make_text
+    names_option --config "$@" || set -- --config="$ROOT/configs/kjv.yaml" "$@"
+    cd "$CALLER"
+    exec "$ROOT/build/bin/weir-train" "$@"
     ;;
 test)
     case ${1:-} in
