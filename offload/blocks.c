@@ -22,31 +22,23 @@ static size_t scatter(uintptr_t key, size_t buckets) {
 
 static struct weir__size **find_size(struct weir__blocks *blocks, size_t capacity) {
     struct weir__size **at = &blocks->sizes[scatter(capacity / WEIR__SMALL_STEP, WEIR__SIZE_BUCKETS)];
-    while (*at != NULL && (*at)->capacity != capacity) {
-        at = &(*at)->next;
-    }
+    while (*at != NULL && (*at)->capacity != capacity) at = &(*at)->next;
     return at;
 }
 
 static struct weir__block **find_known(struct weir__blocks *blocks, const void *address) {
     struct weir__block **at = &blocks->known[scatter((uintptr_t)address / WEIR__SMALL_STEP, blocks->known_buckets)];
-    while (*at != NULL && (*at)->address != (const char *)address) {
-        at = &(*at)->next_known;
-    }
+    while (*at != NULL && (*at)->address != (const char *)address) at = &(*at)->next_known;
     return at;
 }
 
 /* Doubles the address table when it is full; without memory it only gets slower. */
 static void widen_known(struct weir__blocks *blocks) {
-    if (blocks->count < blocks->known_buckets) {
-        return;
-    }
+    if (blocks->count < blocks->known_buckets) return;
     struct weir__block **old = blocks->known;
     size_t old_buckets = blocks->known_buckets;
     struct weir__block **wide = calloc(old_buckets * 2, sizeof *wide);
-    if (wide == NULL) {
-        return;
-    }
+    if (wide == NULL) return;
     blocks->known = wide;
     blocks->known_buckets = old_buckets * 2;
     for (size_t i = 0; i < old_buckets; i++) {
@@ -60,27 +52,22 @@ static void widen_known(struct weir__blocks *blocks) {
 }
 
 static char *cut_bytes(struct weir__blocks *blocks, size_t capacity) {
-    if (capacity <= WEIR__SMALL_MAX) {
-        return weir__small_alloc(blocks->small, capacity, WEIR__SMALL_STEP);
-    }
+    if (capacity <= WEIR__SMALL_MAX) return weir__small_alloc(blocks->small, capacity, WEIR__SMALL_STEP);
     size_t offset;
     return weir__runs_take(&blocks->runs, capacity, WEIR__LARGE_STEP, &offset) ? blocks->base + offset : NULL;
 }
 
 static void return_bytes(struct weir__blocks *blocks, char *address, size_t capacity) {
-    if (capacity <= WEIR__SMALL_MAX) {
+    if (capacity <= WEIR__SMALL_MAX)
         weir__small_free(blocks->small, address);
-    } else {
+    else
         weir__runs_give(&blocks->runs, (size_t)(address - blocks->base), capacity);
-    }
 }
 
 /* Gives the size of a capacity, made when it is not there yet; NULL without memory. */
 static struct weir__size *need_size(struct weir__blocks *blocks, size_t capacity) {
     struct weir__size **at = find_size(blocks, capacity);
-    if (*at == NULL && (*at = calloc(1, sizeof **at)) != NULL) {
-        (*at)->capacity = capacity;
-    }
+    if (*at == NULL && (*at = calloc(1, sizeof **at)) != NULL) (*at)->capacity = capacity;
     return *at;
 }
 
@@ -136,22 +123,17 @@ struct weir__block *weir__blocks_find(struct weir__blocks *blocks, const void *a
 void weir__blocks_push_idle(struct weir__block *block) {
     struct weir__size *size = block->size;
     block->next = NULL;
-    if (size->newest != NULL) {
+    if (size->newest != NULL)
         size->newest->next = block;
-    } else {
+    else
         size->oldest = block;
-    }
     size->newest = block;
 }
 
 /* True when no copy can still touch an idle block: then its event is given back. */
 static bool passed(struct weir__blocks *blocks, struct weir__block *block) {
-    if (block->busy == NULL) {
-        return true;
-    }
-    if (!weir__offload_passed(blocks->device, "host.idle", block->busy)) {
-        return false;
-    }
+    if (block->busy == NULL) return true;
+    if (!weir__offload_passed(blocks->device, "host.idle", block->busy)) return false;
     weir__events_give(blocks->events, block->busy);
     block->busy = NULL;
     return true;
@@ -161,17 +143,12 @@ static bool passed(struct weir__blocks *blocks, struct weir__block *block) {
 static struct weir__block *pop_idle(struct weir__blocks *blocks, struct weir__size *size, bool may_be_busy) {
     struct weir__block *previous = NULL;
     for (struct weir__block *block = size->oldest; block != NULL; previous = block, block = block->next) {
-        if (!may_be_busy && !passed(blocks, block)) {
-            continue;
-        }
-        if (previous != NULL) {
+        if (!may_be_busy && !passed(blocks, block)) continue;
+        if (previous != NULL)
             previous->next = block->next;
-        } else {
+        else
             size->oldest = block->next;
-        }
-        if (size->newest == block) {
-            size->newest = previous;
-        }
+        if (size->newest == block) size->newest = previous;
         return block;
     }
     return NULL;
@@ -186,9 +163,7 @@ static bool dissolve_idle_of(struct weir__blocks *blocks, struct weir__size *siz
     bool any = false;
     for (size_t left = size->blocks; left > 0; left--) { /* the last one takes the size with it */
         struct weir__block *block = pop_idle(blocks, size, false);
-        if (block == NULL) {
-            break;
-        }
+        if (block == NULL) break;
         dissolve(blocks, block);
         any = true;
     }
@@ -212,9 +187,8 @@ enum weir_status weir__blocks_init(struct weir__blocks *blocks, struct weir_devi
                                    char *base) {
     *blocks = (struct weir__blocks){.device = device, .events = events, .base = base};
     blocks->known = calloc(KNOWN_START, sizeof *blocks->known);
-    if (blocks->known == NULL || !weir__runs_init(&blocks->runs)) {
+    if (blocks->known == NULL || !weir__runs_init(&blocks->runs))
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for its tables");
-    }
     blocks->known_buckets = KNOWN_START;
     return weir__small_create(&blocks->runs, base, &blocks->small);
 }
@@ -233,9 +207,7 @@ void weir__blocks_clear(struct weir__blocks *blocks) {
             free(size);
         }
     }
-    if (blocks->small != NULL) {
-        weir__small_destroy(blocks->small);
-    }
+    if (blocks->small != NULL) weir__small_destroy(blocks->small);
     weir__runs_clear(&blocks->runs);
     free(blocks->known);
     *blocks = (struct weir__blocks){0};

@@ -31,9 +31,7 @@ static bool read_figure(const char *folder, const char *file, const char *key, s
             found = end != at;
         }
     }
-    if (in != NULL) {
-        fclose(in);
-    }
+    if (in != NULL) fclose(in);
     return found;
 }
 
@@ -42,9 +40,8 @@ static size_t group_available(const char *folder, const struct cgroup_files *fil
     size_t limit;
     size_t usage;
     size_t cache = 0;
-    if (!read_figure(folder, files->limit, "", &limit) || !read_figure(folder, files->usage, "", &usage)) {
+    if (!read_figure(folder, files->limit, "", &limit) || !read_figure(folder, files->usage, "", &usage))
         return SIZE_MAX;
-    }
     char key[32];
     snprintf(key, sizeof key, "%s ", files->cache);
     (void)read_figure(folder, "memory.stat", key, &cache);
@@ -57,16 +54,12 @@ static size_t group_available(const char *folder, const struct cgroup_files *fil
 static size_t hierarchy_available(const char *mount, const char *path, const struct cgroup_files *files) {
     char folder[4300];
     int length = snprintf(folder, sizeof folder, "%s%s", mount, path);
-    if (length < 0 || (size_t)length >= sizeof folder) {
-        return SIZE_MAX;
-    }
+    if (length < 0 || (size_t)length >= sizeof folder) return SIZE_MAX;
     size_t available = SIZE_MAX;
     for (;;) {
         available = least(available, group_available(folder, files));
         char *slash = strrchr(folder, '/');
-        if (slash == NULL || (size_t)(slash - folder) < strlen(mount)) {
-            return available;
-        }
+        if (slash == NULL || (size_t)(slash - folder) < strlen(mount)) return available;
         *slash = '\0';
     }
 }
@@ -75,9 +68,7 @@ static size_t hierarchy_available(const char *mount, const char *path, const str
 static size_t line_available(const char *root, char *line) {
     char *controllers = strchr(line, ':');
     char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-    if (path == NULL) {
-        return SIZE_MAX;
-    }
+    if (path == NULL) return SIZE_MAX;
     *controllers++ = '\0';
     *path++ = '\0';
     path[strcspn(path, "\n")] = '\0';
@@ -87,9 +78,8 @@ static size_t line_available(const char *root, char *line) {
         return hierarchy_available(mount, path, &version_2);
     }
     bool memory = false;
-    for (char *rest = controllers, *name; (name = strsep(&rest, ",")) != NULL;) {
+    for (char *rest = controllers, *name; (name = strsep(&rest, ",")) != NULL;)
         memory = memory || strcmp(name, "memory") == 0;
-    }
     snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/memory", root);
     return memory ? hierarchy_available(mount, path, &version_1) : SIZE_MAX;
 }
@@ -100,17 +90,11 @@ size_t weir__memory_available(const char *root) {
     size_t available = SIZE_MAX;
     size_t kibibytes;
     snprintf(path, sizeof path, "%s/proc", root);
-    if (read_figure(path, "meminfo", "MemAvailable:", &kibibytes)) {
-        available = kibibytes * 1024;
-    }
+    if (read_figure(path, "meminfo", "MemAvailable:", &kibibytes)) available = kibibytes * 1024;
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *in = fopen(path, "re");
-    while (in != NULL && fgets(line, sizeof line, in) != NULL) {
-        available = least(available, line_available(root, line));
-    }
-    if (in != NULL) {
-        fclose(in);
-    }
+    while (in != NULL && fgets(line, sizeof line, in) != NULL) available = least(available, line_available(root, line));
+    if (in != NULL) fclose(in);
     return available;
 }
 

@@ -47,9 +47,7 @@ static void count_out(struct weir_offload *engine, size_t bytes) {
     pthread_mutex_lock(&engine->lock);
     stats->bytes_out += bytes;
     stats->host_live_bytes += bytes;
-    if (stats->host_live_bytes > stats->host_peak_bytes) {
-        stats->host_peak_bytes = stats->host_live_bytes;
-    }
+    if (stats->host_live_bytes > stats->host_peak_bytes) stats->host_peak_bytes = stats->host_live_bytes;
     pthread_mutex_unlock(&engine->lock);
 }
 
@@ -107,9 +105,7 @@ static void undo_out(struct weir_offload *engine, void *host, weir_stream stream
     bool recorded = weir__events_record(engine->events, engine->to_host, &busy) == WEIR_OK;
     bool ordered = (recorded && wait_for(engine, "offload.out.undo", stream, busy) == WEIR_OK) ||
                    weir_stream_synchronize(engine->device, engine->to_host) == WEIR_OK;
-    if (recorded || ordered) {
-        weir__host_pool_give(engine->host, host, busy);
-    }
+    if (recorded || ordered) weir__host_pool_give(engine->host, host, busy);
     if (!ordered) {
         weir__log(WEIR__LOG_ERROR, "offload: copies of a block that failed to move out can't be waited for%s",
                   recorded ? "" : "; its host block is lost");
@@ -130,12 +126,8 @@ static enum weir_status move_out(struct weir_offload *engine, struct weir__item 
                                  weir_stream stream) {
     weir_event out = NULL;
     enum weir_status status = queue_out(engine, block, host, item->bytes, stream);
-    if (status == WEIR_OK) {
-        status = weir__events_record(engine->events, engine->to_host, &out);
-    }
-    if (status == WEIR_OK) {
-        status = weir__offload_free_after(engine->pool, "offload.out.free", block, out, stream);
-    }
+    if (status == WEIR_OK) status = weir__events_record(engine->events, engine->to_host, &out);
+    if (status == WEIR_OK) status = weir__offload_free_after(engine->pool, "offload.out.free", block, out, stream);
     if (status != WEIR_OK) {
         weir__events_give(engine->events, out);
         undo_out(engine, host, stream);
@@ -152,9 +144,7 @@ static enum weir_status move_out(struct weir_offload *engine, struct weir__item 
 static enum weir_status take_host(struct weir_offload *engine, size_t bytes, void **host) {
     weir_event busy;
     enum weir_status status = weir__host_pool_take(engine->host, bytes, host, &busy);
-    if (status != WEIR_OK || busy == NULL) {
-        return status;
-    }
+    if (status != WEIR_OK || busy == NULL) return status;
     status = wait_for(engine, "offload.out.slot", engine->to_host, busy);
     if (status != WEIR_OK) {
         weir__host_pool_give(engine->host, *host, busy);
@@ -182,9 +172,7 @@ static enum weir_status place(struct weir_offload *engine, struct weir__item *it
     }
     void *host;
     enum weir_status status = take_host(engine, item->bytes, &host);
-    if (status == WEIR_OUT_OF_HOST_MEMORY) {
-        return keep(engine, item, block, stream);
-    }
+    if (status == WEIR_OUT_OF_HOST_MEMORY) return keep(engine, item, block, stream);
     return status == WEIR_OK ? move_out(engine, item, block, host, stream) : status;
 }
 
@@ -197,9 +185,7 @@ enum weir_status weir_offload_out(struct weir_offload *engine, void *block, size
     }
     *item = (struct weir_item){0};
     struct weir__item *opened = weir__items_open(&engine->items);
-    if (opened == NULL) {
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "offload: no memory for an item");
-    }
+    if (opened == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "offload: no memory for an item");
     opened->bytes = bytes;
     struct weir_item handle = {.index = opened->index, .generation = opened->generation};
     enum weir_status status = place(engine, opened, block, stream);
@@ -219,9 +205,7 @@ enum weir_status weir_offload_out(struct weir_offload *engine, void *block, size
 static enum weir_status queue_in(struct weir_offload *engine, const struct weir__item *item, void *block,
                                  weir_stream stream, weir_event *in) {
     enum weir_status status = wait_for_stream(engine, "offload.in.block", engine->to_device, stream);
-    if (status == WEIR_OK) {
-        status = copy(engine, block, item->host, item->bytes, item->host, engine->to_device);
-    }
+    if (status == WEIR_OK) status = copy(engine, block, item->host, item->bytes, item->host, engine->to_device);
     return status == WEIR_OK ? weir__events_record(engine->events, engine->to_device, in) : status;
 }
 
@@ -238,9 +222,8 @@ static void undo_in(struct weir_offload *engine, struct weir__item *item, void *
     } else if ((status = weir_stream_synchronize(engine->device, engine->to_device)) == WEIR_OK) {
         status = weir_pool_free(engine->pool, block, stream);
     }
-    if (status != WEIR_OK) {
+    if (status != WEIR_OK)
         weir__log(WEIR__LOG_ERROR, "offload: a device block is lost: %s", weir_last_error()->message);
-    }
     weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
 }
 
@@ -248,15 +231,12 @@ static void undo_in(struct weir_offload *engine, struct weir__item *item, void *
 static enum weir_status begin_in(struct weir_offload *engine, const struct weir__item *item, weir_stream stream,
                                  void **block) {
     enum weir_status status = weir_pool_alloc(engine->pool, item->bytes, stream, block);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     status = wait_for(engine, "offload.in.out", engine->to_device, item->event);
     if (status != WEIR_OK) {
         struct weir_error error = *weir_last_error();
-        if (weir_pool_free(engine->pool, *block, stream) != WEIR_OK) {
+        if (weir_pool_free(engine->pool, *block, stream) != WEIR_OK)
             weir__log(WEIR__LOG_ERROR, "offload: a device block is lost: %s", weir_last_error()->message);
-        }
         weir__fail(error.status, error.driver_code, error.call, "%s", error.message);
     }
     return status;
@@ -267,9 +247,7 @@ static enum weir_status load(struct weir_offload *engine, struct weir__item *ite
     void *block;
     weir_event in;
     enum weir_status status = begin_in(engine, item, stream, &block);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     status = queue_in(engine, item, block, stream, &in);
     if (status != WEIR_OK) {
         undo_in(engine, item, block, stream);
@@ -284,19 +262,13 @@ static enum weir_status load(struct weir_offload *engine, struct weir__item *ite
 }
 
 enum weir_status weir_offload_prefetch(struct weir_offload *engine, struct weir_item handle, weir_stream stream) {
-    if (engine == NULL) {
-        return WEIR__INVALID("weir_offload_prefetch: engine is NULL");
-    }
+    if (engine == NULL) return WEIR__INVALID("weir_offload_prefetch: engine is NULL");
     struct weir__item *item;
     enum weir_status status = weir__items_claim(&engine->items, handle, &item);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     if (item->state == WEIR__ITEM_HOST) {
         status = load(engine, item, stream);
-        if (status == WEIR_OK) {
-            count(engine, &engine->stats.prefetches);
-        }
+        if (status == WEIR_OK) count(engine, &engine->stats.prefetches);
     }
     weir__items_unclaim(&engine->items, item);
     return status;
@@ -311,14 +283,10 @@ static void give_host(struct weir_offload *engine, struct weir__item *item) {
 
 static enum weir_status hand_back(struct weir_offload *engine, struct weir__item *item, weir_stream stream,
                                   void **block) {
-    if (item->state == WEIR__ITEM_EMPTY) {
-        return weir_pool_alloc(engine->pool, 0, stream, block);
-    }
+    if (item->state == WEIR__ITEM_EMPTY) return weir_pool_alloc(engine->pool, 0, stream, block);
     bool kept = item->state == WEIR__ITEM_KEPT;
     enum weir_status status = wait_for(engine, kept ? "offload.fetch.kept" : "offload.fetch.in", stream, item->event);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     *block = item->block;
     if (kept) {
         weir__events_give(engine->events, item->event);
@@ -331,24 +299,17 @@ static enum weir_status hand_back(struct weir_offload *engine, struct weir__item
 
 enum weir_status weir_offload_fetch(struct weir_offload *engine, struct weir_item handle, weir_stream stream,
                                     void **block) {
-    if (engine == NULL || block == NULL) {
+    if (engine == NULL || block == NULL)
         return WEIR__INVALID("weir_offload_fetch: %s is NULL", engine == NULL ? "engine" : "block");
-    }
     *block = NULL;
     struct weir__item *item;
     enum weir_status status = weir__items_claim(&engine->items, handle, &item);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     if (item->state == WEIR__ITEM_HOST) {
         status = load(engine, item, stream);
-        if (status == WEIR_OK) {
-            count(engine, &engine->stats.late);
-        }
+        if (status == WEIR_OK) count(engine, &engine->stats.late);
     }
-    if (status == WEIR_OK) {
-        status = hand_back(engine, item, stream, block);
-    }
+    if (status == WEIR_OK) status = hand_back(engine, item, stream, block);
     if (status != WEIR_OK) {
         weir__items_unclaim(&engine->items, item);
         return status;
@@ -364,33 +325,25 @@ enum weir_status weir_offload_fetch(struct weir_offload *engine, struct weir_ite
 static enum weir_status drop(struct weir_offload *engine, struct weir__item *item) {
     if (item->state == WEIR__ITEM_KEPT || item->state == WEIR__ITEM_LOADING) {
         enum weir_status status = weir_pool_free_after(engine->pool, item->block, item->event);
-        if (status != WEIR_OK) {
-            return status;
-        }
+        if (status != WEIR_OK) return status;
     }
-    if (item->state == WEIR__ITEM_HOST || item->state == WEIR__ITEM_LOADING) {
+    if (item->state == WEIR__ITEM_HOST || item->state == WEIR__ITEM_LOADING)
         give_host(engine, item);
-    } else {
+    else
         weir__events_give(engine->events, item->event);
-    }
     return WEIR_OK;
 }
 
 enum weir_status weir_offload_release(struct weir_offload *engine, struct weir_item handle) {
-    if (engine == NULL) {
-        return WEIR__INVALID("weir_offload_release: engine is NULL");
-    }
+    if (engine == NULL) return WEIR__INVALID("weir_offload_release: engine is NULL");
     struct weir__item *item;
     enum weir_status status = weir__items_claim(&engine->items, handle, &item);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     status = drop(engine, item);
-    if (status == WEIR_OK) {
+    if (status == WEIR_OK)
         weir__items_close(&engine->items, item);
-    } else {
+    else
         weir__items_unclaim(&engine->items, item);
-    }
     return status;
 }
 
@@ -398,18 +351,15 @@ enum weir_status weir_offload_release(struct weir_offload *engine, struct weir_i
 
 static enum weir_status need_stream(struct weir_device *device, weir_stream given, weir_stream *stream, bool *owned) {
     *stream = given;
-    if (given != NULL) {
-        return WEIR_OK;
-    }
+    if (given != NULL) return WEIR_OK;
     enum weir_status status = weir_stream_create(device, stream);
     *owned = status == WEIR_OK;
     return status;
 }
 
 static void drop_stream(struct weir_offload *engine, weir_stream stream, bool owned) {
-    if (owned && weir_stream_destroy(engine->device, stream) != WEIR_OK) {
+    if (owned && weir_stream_destroy(engine->device, stream) != WEIR_OK)
         weir__log(WEIR__LOG_ERROR, "offload: a stream could not be destroyed: %s", weir_last_error()->message);
-    }
 }
 
 static void tear_down(struct weir_offload *engine) {
@@ -422,20 +372,15 @@ static void tear_down(struct weir_offload *engine) {
 
 enum weir_status weir_offload_create(struct weir_device *device, struct weir_pool *pool, struct weir_host_pool *host,
                                      const struct weir_offload_options *options, struct weir_offload **out) {
-    if (out == NULL || device == NULL || pool == NULL || host == NULL) {
+    if (out == NULL || device == NULL || pool == NULL || host == NULL)
         return WEIR__INVALID("weir_offload_create: needs a device, a pool, a host pool and a place for the engine");
-    }
     *out = NULL;
-    if (options != NULL && options->size != sizeof *options) {
+    if (options != NULL && options->size != sizeof *options)
         return WEIR__INVALID("offload: options->size is %zu, %zu expected", options->size, sizeof *options);
-    }
-    if (weir__host_pool_device(host) != device) {
+    if (weir__host_pool_device(host) != device)
         return WEIR__INVALID("offload: the host pool was made for another device");
-    }
     struct weir_offload *engine = calloc(1, sizeof *engine);
-    if (engine == NULL) {
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "offload: no memory for an engine");
-    }
+    if (engine == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "offload: no memory for an engine");
     engine->device = device;
     engine->pool = pool;
     engine->host = host;
@@ -445,9 +390,8 @@ enum weir_status weir_offload_create(struct weir_device *device, struct weir_poo
     const struct weir_offload_options none = {.size = sizeof none};
     options = options != NULL ? options : &none;
     enum weir_status status = need_stream(device, options->to_host, &engine->to_host, &engine->owns_to_host);
-    if (status == WEIR_OK) {
+    if (status == WEIR_OK)
         status = need_stream(device, options->to_device, &engine->to_device, &engine->owns_to_device);
-    }
     if (status != WEIR_OK) {
         tear_down(engine);
         return status;
@@ -457,20 +401,15 @@ enum weir_status weir_offload_create(struct weir_device *device, struct weir_poo
 }
 
 void weir_offload_destroy(struct weir_offload *engine) {
-    if (engine == NULL) {
-        return;
-    }
+    if (engine == NULL) return;
     if (weir_stream_synchronize(engine->device, engine->to_host) != WEIR_OK ||
-        weir_stream_synchronize(engine->device, engine->to_device) != WEIR_OK) {
+        weir_stream_synchronize(engine->device, engine->to_device) != WEIR_OK)
         weir__log(WEIR__LOG_ERROR, "offload: the engine's copies can't be waited for: %s", weir_last_error()->message);
-    }
     for (struct weir__item *item; (item = weir__items_claim_any(&engine->items)) != NULL;) {
         if (drop(engine, item) != WEIR_OK) {
             weir__log(WEIR__LOG_ERROR, "offload: a device block is left to its pool: %s", weir_last_error()->message);
             weir__events_give(engine->events, item->event);
-            if (item->state == WEIR__ITEM_LOADING) {
-                weir__host_pool_give(engine->host, item->host, NULL);
-            }
+            if (item->state == WEIR__ITEM_LOADING) weir__host_pool_give(engine->host, item->host, NULL);
         }
         weir__items_close(&engine->items, item);
     }
@@ -478,9 +417,8 @@ void weir_offload_destroy(struct weir_offload *engine) {
 }
 
 enum weir_status weir_offload_get_stats(struct weir_offload *engine, struct weir_offload_stats *stats) {
-    if (engine == NULL || stats == NULL || stats->size != sizeof *stats) {
+    if (engine == NULL || stats == NULL || stats->size != sizeof *stats)
         return WEIR__INVALID("weir_offload_get_stats: needs an engine and stats->size == %zu", sizeof *stats);
-    }
     pthread_mutex_lock(&engine->lock);
     *stats = engine->stats;
     pthread_mutex_unlock(&engine->lock);

@@ -13,11 +13,9 @@ void weir__events_init(struct weir__events *events, struct weir_device *device) 
 
 void weir__events_destroy(struct weir__events *events) {
     assert(events->idle_count == events->created);
-    for (size_t i = 0; i < events->idle_count; i++) {
-        if (weir_event_destroy(events->device, events->idle[i]) != WEIR_OK) {
+    for (size_t i = 0; i < events->idle_count; i++)
+        if (weir_event_destroy(events->device, events->idle[i]) != WEIR_OK)
             weir__log(WEIR__LOG_ERROR, "host pool: an event could not be destroyed: %s", weir_last_error()->message);
-        }
-    }
     free(events->idle);
     pthread_mutex_destroy(&events->lock);
 }
@@ -36,9 +34,7 @@ static enum weir_status reserve(struct weir__events *events) {
 
 static enum weir_status create(struct weir__events *events, weir_event *out) {
     enum weir_status status = reserve(events);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     status = weir_event_create(events->device, false, out);
     if (status != WEIR_OK) {
         pthread_mutex_lock(&events->lock);
@@ -57,9 +53,7 @@ enum weir_status weir__events_take(struct weir__events *events, weir_event *out)
 
 enum weir_status weir__events_record(struct weir__events *events, weir_stream stream, weir_event *out) {
     enum weir_status status = weir__events_take(events, out);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     status = weir_event_record(events->device, *out, stream);
     if (status != WEIR_OK) {
         weir__events_give(events, *out);
@@ -69,9 +63,7 @@ enum weir_status weir__events_record(struct weir__events *events, weir_stream st
 }
 
 void weir__events_give(struct weir__events *events, weir_event event) {
-    if (event == NULL) {
-        return;
-    }
+    if (event == NULL) return;
     pthread_mutex_lock(&events->lock);
     assert(events->idle_count < events->created);
     events->idle[events->idle_count++] = event;

@@ -38,9 +38,8 @@ static size_t growth_for(const struct weir_host_pool *pool, size_t capacity) {
     size_t left = pool->slabs.budget_bytes - pool->slabs.taken_bytes;
     size_t tail = weir__runs_tail(&pool->blocks.runs);
     size_t least = pool->page_bytes;
-    if (capacity > WEIR__SMALL_MAX && capacity > tail) { /* small ones need an extent of the arena: some pages */
+    if (capacity > WEIR__SMALL_MAX && capacity > tail) /* small ones need an extent of the arena: some pages */
         least = weir__round_up(capacity - tail, pool->page_bytes);
-    }
     size_t wish = least <= pool->slab_bytes ? pool->slab_bytes : weir__round_up(least, GROWTH_STEP);
     wish = wish < left ? wish : left;
     return wish >= least ? wish : 0;
@@ -57,9 +56,7 @@ static void say_full(const struct weir_host_pool *pool, size_t capacity) {
  * The lock is held at entry and at return, and let go in between. */
 static bool grow(struct weir_host_pool *pool, size_t capacity) {
     if (pool->growing) {
-        while (pool->growing) {
-            pthread_cond_wait(&pool->grown, &pool->lock);
-        }
+        while (pool->growing) pthread_cond_wait(&pool->grown, &pool->lock);
         return true;
     }
     size_t bytes = pool->pin_failed ? 0 : growth_for(pool, capacity);
@@ -89,15 +86,9 @@ static bool grow(struct weir_host_pool *pool, size_t capacity) {
 static struct weir__block *find_memory(struct weir_host_pool *pool, size_t capacity, bool may_be_busy) {
     for (;;) {
         struct weir__block *block = weir__blocks_pop_idle(&pool->blocks, capacity, may_be_busy);
-        if (block == NULL) {
-            block = weir__blocks_cut(&pool->blocks, capacity);
-        }
-        if (block != NULL) {
-            return block;
-        }
-        if (!weir__blocks_dissolve_idle(&pool->blocks) && !grow(pool, capacity)) {
-            return NULL;
-        }
+        if (block == NULL) block = weir__blocks_cut(&pool->blocks, capacity);
+        if (block != NULL) return block;
+        if (!weir__blocks_dissolve_idle(&pool->blocks) && !grow(pool, capacity)) return NULL;
     }
 }
 
@@ -106,9 +97,7 @@ static void *hand_out(struct weir_host_pool *pool, struct weir__block *block, si
     block->busy = NULL;
     block->bytes = bytes;
     pool->live_bytes += bytes;
-    if (pool->live_bytes > pool->peak_live_bytes) {
-        pool->peak_live_bytes = pool->live_bytes;
-    }
+    if (pool->live_bytes > pool->peak_live_bytes) pool->peak_live_bytes = pool->live_bytes;
     return block->address;
 }
 
@@ -116,9 +105,7 @@ static enum weir_status request(struct weir_host_pool *pool, size_t bytes, bool 
                                 weir_event *busy) {
     *out = NULL;
     *busy = NULL;
-    if (bytes == 0) {
-        return WEIR_OK;
-    }
+    if (bytes == 0) return WEIR_OK;
     pthread_mutex_lock(&pool->lock);
     struct weir__block *block = NULL;
     if (bytes > pool->slabs.budget_bytes) {
@@ -127,11 +114,10 @@ static enum weir_status request(struct weir_host_pool *pool, size_t bytes, bool 
     } else {
         block = find_memory(pool, weir__blocks_capacity(bytes), may_be_busy);
     }
-    if (block != NULL) {
+    if (block != NULL)
         *out = hand_out(pool, block, bytes, busy);
-    } else {
+    else
         pool->refused++;
-    }
     pthread_mutex_unlock(&pool->lock);
     return block != NULL ? WEIR_OK : WEIR_OUT_OF_HOST_MEMORY;
 }
@@ -172,9 +158,8 @@ struct weir__events *weir__host_pool_events(struct weir_host_pool *pool) {
 }
 
 enum weir_status weir_host_pool_alloc(struct weir_host_pool *pool, size_t bytes, void **out) {
-    if (pool == NULL || out == NULL) {
+    if (pool == NULL || out == NULL)
         return WEIR__INVALID("weir_host_pool_alloc: %s is NULL", pool == NULL ? "pool" : "out");
-    }
     weir_event busy;
     enum weir_status status = request(pool, bytes, false, out, &busy);
     assert(busy == NULL);
@@ -182,44 +167,31 @@ enum weir_status weir_host_pool_alloc(struct weir_host_pool *pool, size_t bytes,
 }
 
 void weir_host_pool_free(struct weir_host_pool *pool, void *address) {
-    if (pool != NULL) {
-        weir__host_pool_give(pool, address, NULL);
-    }
+    if (pool != NULL) weir__host_pool_give(pool, address, NULL);
 }
 
 enum weir_status weir_host_pool_free_on(struct weir_host_pool *pool, void *address, weir_stream stream) {
-    if (pool == NULL) {
-        return WEIR__INVALID("weir_host_pool_free_on: pool is NULL");
-    }
-    if (address == NULL) {
-        return WEIR_OK;
-    }
+    if (pool == NULL) return WEIR__INVALID("weir_host_pool_free_on: pool is NULL");
+    if (address == NULL) return WEIR_OK;
     weir_event busy;
     enum weir_status status = weir__events_record(&pool->events, stream, &busy);
-    if (status == WEIR_OK) {
-        weir__host_pool_give(pool, address, busy);
-    }
+    if (status == WEIR_OK) weir__host_pool_give(pool, address, busy);
     return status;
 }
 
 size_t weir_host_pool_span(struct weir_host_pool *pool, const void *address) {
-    if (pool == NULL) {
-        return 0;
-    }
+    if (pool == NULL) return 0;
     size_t span = 0;
     pthread_mutex_lock(&pool->lock);
     uintptr_t offset = (uintptr_t)address - (uintptr_t)pool->slabs.base; /* huge when it lies before */
-    if (offset < pool->slabs.taken_bytes) {
-        span = weir__slabs_span(&pool->slabs, offset);
-    }
+    if (offset < pool->slabs.taken_bytes) span = weir__slabs_span(&pool->slabs, offset);
     pthread_mutex_unlock(&pool->lock);
     return span;
 }
 
 enum weir_status weir_host_pool_get_stats(struct weir_host_pool *pool, struct weir_host_pool_stats *stats) {
-    if (pool == NULL || stats == NULL || stats->size != sizeof *stats) {
+    if (pool == NULL || stats == NULL || stats->size != sizeof *stats)
         return WEIR__INVALID("weir_host_pool_get_stats: needs a pool and stats->size == %zu", sizeof *stats);
-    }
     pthread_mutex_lock(&pool->lock);
     *stats = (struct weir_host_pool_stats){
         .size = sizeof *stats,
@@ -244,15 +216,11 @@ enum weir_status weir_host_pool_get_stats(struct weir_host_pool *pool, struct we
 static size_t clamp(size_t value, size_t low, size_t high) { return value < low ? low : value > high ? high : value; }
 
 static enum weir_status check_options(const struct weir_host_pool_options *options) {
-    if (options->size != sizeof *options) {
+    if (options->size != sizeof *options)
         return WEIR__INVALID("host pool: options->size is %zu, %zu expected", options->size, sizeof *options);
-    }
-    if (options->ranks < 0) {
-        return WEIR__INVALID("host pool: ranks is %d, at least 0 expected", options->ranks);
-    }
-    if (options->numa_node < -1) {
+    if (options->ranks < 0) return WEIR__INVALID("host pool: ranks is %d, at least 0 expected", options->ranks);
+    if (options->numa_node < -1)
         return WEIR__INVALID("host pool: numa_node is %d, at least -1 expected", options->numa_node);
-    }
     if (options->budget_bytes > SIZE_MAX / 4) {
         return WEIR__INVALID("host pool: budget_bytes is %zu, at most %zu expected", options->budget_bytes,
                              SIZE_MAX / 4);
@@ -264,9 +232,7 @@ static enum weir_status check_options(const struct weir_host_pool_options *optio
 static enum weir_status settle_sizes(struct weir_host_pool *pool, const struct weir_host_pool_options *options,
                                      size_t *budget_bytes) {
     size_t budget = options->budget_bytes;
-    if (budget == 0) {
-        budget = weir__default_budget(weir__memory_available(""), options->ranks);
-    }
+    if (budget == 0) budget = weir__default_budget(weir__memory_available(""), options->ranks);
     budget -= budget % pool->page_bytes;
     if (budget == 0) {
         return WEIR__INVALID("host pool: a budget of %zu bytes is less than a page of %zu bytes", options->budget_bytes,
@@ -286,13 +252,9 @@ static enum weir_status settle_sizes(struct weir_host_pool *pool, const struct w
 static enum weir_status choose_node(struct weir_device *device, int wanted, int *node) {
     struct weir_device_info info = {.size = sizeof info};
     enum weir_status status = weir_device_get_info(device, &info);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     struct weir__numa_topology *topology = malloc(sizeof *topology);
-    if (topology == NULL) {
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for the topology");
-    }
+    if (topology == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for the topology");
     struct weir__numa_choice choice;
     weir__numa_read("", topology);
     status = weir__numa_choose(topology, wanted, info.numa_node, &choice);
@@ -307,9 +269,7 @@ static enum weir_status choose_node(struct weir_device *device, int wanted, int 
 /* Needs: no growth, no copy in flight. Also for a pool that was made in part. */
 static void tear_down(struct weir_host_pool *pool) {
     weir__blocks_clear(&pool->blocks);
-    if (pool->slabs.mapping != NULL) {
-        weir__slabs_destroy(&pool->slabs);
-    }
+    if (pool->slabs.mapping != NULL) weir__slabs_destroy(&pool->slabs);
     weir__events_destroy(&pool->events);
     pthread_cond_destroy(&pool->grown);
     pthread_mutex_destroy(&pool->lock);
@@ -320,34 +280,24 @@ static enum weir_status set_up(struct weir_host_pool *pool, const struct weir_ho
     size_t budget_bytes = 0;
     int node = -1;
     enum weir_status status = settle_sizes(pool, options, &budget_bytes);
-    if (status == WEIR_OK) {
-        status = choose_node(pool->device, options->numa_node, &node);
-    }
-    if (status == WEIR_OK) {
+    if (status == WEIR_OK) status = choose_node(pool->device, options->numa_node, &node);
+    if (status == WEIR_OK)
         status = weir__slabs_init(&pool->slabs, pool->device, budget_bytes, WEIR__SLABS_CHUNK_MAX, node);
-    }
-    if (status == WEIR_OK) {
-        status = weir__blocks_init(&pool->blocks, pool->device, &pool->events, pool->slabs.base);
-    }
+    if (status == WEIR_OK) status = weir__blocks_init(&pool->blocks, pool->device, &pool->events, pool->slabs.base);
     return status;
 }
 
 enum weir_status weir_host_pool_create(struct weir_device *device, const struct weir_host_pool_options *options,
                                        struct weir_host_pool **out) {
     const struct weir_host_pool_options defaults = {.size = sizeof defaults, .numa_node = -1};
-    if (device == NULL || out == NULL) {
+    if (device == NULL || out == NULL)
         return WEIR__INVALID("weir_host_pool_create: %s is NULL", device == NULL ? "device" : "out");
-    }
     *out = NULL;
     options = options != NULL ? options : &defaults;
     enum weir_status status = check_options(options);
-    if (status != WEIR_OK) {
-        return status;
-    }
+    if (status != WEIR_OK) return status;
     struct weir_host_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) {
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for it");
-    }
+    if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for it");
     pool->device = device;
     pool->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     pthread_mutex_init(&pool->lock, NULL);
@@ -363,7 +313,5 @@ enum weir_status weir_host_pool_create(struct weir_device *device, const struct 
 }
 
 void weir_host_pool_destroy(struct weir_host_pool *pool) {
-    if (pool != NULL) {
-        tear_down(pool);
-    }
+    if (pool != NULL) tear_down(pool);
 }

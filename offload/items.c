@@ -15,9 +15,7 @@ void weir__items_init(struct weir__items *items) {
 
 void weir__items_destroy(struct weir__items *items) {
     assert(items->open == 0);
-    for (uint32_t i = 0; i < items->segment_count; i++) {
-        free(items->segments[i]);
-    }
+    for (uint32_t i = 0; i < items->segment_count; i++) free(items->segments[i]);
     free(items->segments);
     pthread_mutex_destroy(&items->lock);
 }
@@ -25,9 +23,7 @@ void weir__items_destroy(struct weir__items *items) {
 static void add_segment(struct weir__items *items) {
     struct weir__item *segment = calloc(SEGMENT, sizeof *segment);
     struct weir__item **segments = realloc(items->segments, (items->segment_count + 1) * sizeof(*segments));
-    if (segments != NULL) {
-        items->segments = segments;
-    }
+    if (segments != NULL) items->segments = segments;
     if (segment == NULL || segments == NULL) {
         free(segment);
         return;
@@ -42,9 +38,7 @@ static void add_segment(struct weir__items *items) {
 
 struct weir__item *weir__items_open(struct weir__items *items) {
     pthread_mutex_lock(&items->lock);
-    if (items->free == NULL) {
-        add_segment(items);
-    }
+    if (items->free == NULL) add_segment(items);
     struct weir__item *item = items->free;
     if (item != NULL) {
         items->free = item->next_free;

@@ -14,11 +14,8 @@
 /* ---- the choice ------------------------------------------------------------------------------------------------ */
 
 static int find(const struct weir__numa_topology *topology, int id) {
-    for (int i = 0; i < topology->count; i++) {
-        if (topology->nodes[i].id == id) {
-            return i;
-        }
-    }
+    for (int i = 0; i < topology->count; i++)
+        if (topology->nodes[i].id == id) return i;
     return -1;
 }
 
@@ -30,34 +27,25 @@ static int nearest(const struct weir__numa_topology *topology, int from) {
     int best = -1;
     for (int i = 0; i < topology->count; i++) {
         const unsigned char *distance = topology->nodes[from].distance;
-        if (usable(topology, i) && (best < 0 || distance[i] < distance[best])) {
-            best = i;
-        }
+        if (usable(topology, i) && (best < 0 || distance[i] < distance[best])) best = i;
     }
     return best;
 }
 
 static int first(const struct weir__numa_topology *topology) {
-    for (int i = 0; i < topology->count; i++) {
-        if (usable(topology, i)) {
-            return i;
-        }
-    }
+    for (int i = 0; i < topology->count; i++)
+        if (usable(topology, i)) return i;
     return -1;
 }
 
 static enum weir_status choose_wanted(const struct weir__numa_topology *topology, int wanted,
                                       struct weir__numa_choice *out) {
     int index = find(topology, wanted);
-    if (index < 0) {
-        return WEIR__INVALID("host pool: NUMA node %d does not exist; %d nodes do", wanted, topology->count);
-    }
-    if (!topology->nodes[index].has_cpus) {
+    if (index < 0) return WEIR__INVALID("host pool: NUMA node %d does not exist; %d nodes do", wanted, topology->count);
+    if (!topology->nodes[index].has_cpus)
         return WEIR__INVALID("host pool: NUMA node %d has no CPUs (GPU memory shown as a node?)", wanted);
-    }
-    if (!topology->nodes[index].allowed) {
+    if (!topology->nodes[index].allowed)
         return WEIR__INVALID("host pool: NUMA node %d is not among the nodes that this process may use", wanted);
-    }
     *out = (struct weir__numa_choice){wanted, "as asked"};
     return WEIR_OK;
 }
@@ -65,12 +53,8 @@ static enum weir_status choose_wanted(const struct weir__numa_topology *topology
 enum weir_status weir__numa_choose(const struct weir__numa_topology *topology, int wanted, int device_node,
                                    struct weir__numa_choice *out) {
     *out = (struct weir__numa_choice){-1, "no NUMA support"};
-    if (topology->count == 0) {
-        return WEIR_OK;
-    }
-    if (wanted != -1) {
-        return choose_wanted(topology, wanted, out);
-    }
+    if (topology->count == 0) return WEIR_OK;
+    if (wanted != -1) return choose_wanted(topology, wanted, out);
     int index = find(topology, device_node);
     const char *why = "the device's own";
     if (index >= 0 && !usable(topology, index)) {
@@ -96,9 +80,7 @@ static bool read_line(const char *root, const char *file, char *line, size_t roo
     char path[512];
     int length = snprintf(path, sizeof path, "%s/sys/devices/system/node/%s", root, file);
     FILE *in = length > 0 && (size_t)length < sizeof path ? fopen(path, "re") : NULL;
-    if (in == NULL) {
-        return false;
-    }
+    if (in == NULL) return false;
     bool ok = fgets(line, (int)room, in) != NULL;
     fclose(in);
     return ok;
@@ -110,12 +92,8 @@ static bool listed(const char *list, int id) {
         char *end;
         long from = strtol(list, &end, 10);
         long to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-        if (end == list) {
-            return false;
-        }
-        if (id >= from && id <= to) {
-            return true;
-        }
+        if (end == list) return false;
+        if (id >= from && id <= to) return true;
         list = *end == ',' ? end + 1 : end;
     }
     return false;
@@ -126,16 +104,12 @@ static void read_distances(const char *root, struct weir__numa_topology *topolog
     char line[1024];
     memset(node->distance, 255, sizeof node->distance);
     snprintf(file, sizeof file, "node%d/distance", node->id);
-    if (!read_line(root, file, line, sizeof line)) {
-        return;
-    }
+    if (!read_line(root, file, line, sizeof line)) return;
     const char *at = line;
     for (int i = 0; i < topology->count; i++) { /* the file has one figure for each node online, in order */
         char *end;
         long distance = strtol(at, &end, 10);
-        if (end == at) {
-            return;
-        }
+        if (end == at) return;
         node->distance[i] = (unsigned char)(distance < 0 || distance > 255 ? 255 : distance);
         at = end;
     }
@@ -159,24 +133,17 @@ void weir__numa_read(const char *root, struct weir__numa_topology *out) {
     char has_cpu[256];
     bool own = root[0] == '\0';
     *out = (struct weir__numa_topology){.here = -1};
-    if (!read_line(root, "online", online, sizeof online) || !read_line(root, "has_cpu", has_cpu, sizeof has_cpu)) {
+    if (!read_line(root, "online", online, sizeof online) || !read_line(root, "has_cpu", has_cpu, sizeof has_cpu))
         return;
-    }
-    if (own && numa_available() < 0) {
-        return;
-    }
+    if (own && numa_available() < 0) return;
     for (int id = 0; id < 1024 && out->count < WEIR__NUMA_NODES; id++) {
         if (listed(online, id)) {
             out->nodes[out->count++] =
                 (struct weir__numa_node){.id = id, .has_cpus = listed(has_cpu, id), .allowed = true};
         }
     }
-    for (int i = 0; i < out->count; i++) {
-        read_distances(root, out, &out->nodes[i]);
-    }
-    if (own) {
-        read_own(out);
-    }
+    for (int i = 0; i < out->count; i++) read_distances(root, out, &out->nodes[i]);
+    if (own) read_own(out);
 }
 
 int weir__numa_bind(void *address, size_t bytes, int node) {
@@ -193,16 +160,10 @@ int weir__numa_strays(char *address, size_t bytes, int node) {
     void *pages[SAMPLES];
     int nodes[SAMPLES];
     unsigned long count = 0;
-    for (size_t offset = 0; offset < bytes && count < SAMPLES; offset += step) {
-        pages[count++] = address + offset;
-    }
-    if (move_pages(0, count, pages, NULL, nodes, 0) != 0) {
-        return -1;
-    }
+    for (size_t offset = 0; offset < bytes && count < SAMPLES; offset += step) pages[count++] = address + offset;
+    if (move_pages(0, count, pages, NULL, nodes, 0) != 0) return -1;
     int strays = 0;
-    for (unsigned long i = 0; i < count; i++) {
-        strays += nodes[i] != node;
-    }
+    for (unsigned long i = 0; i < count; i++) strays += nodes[i] != node;
     return strays;
 }
 
@@ -212,10 +173,7 @@ void weir__numa_cpus(int node, cpu_set_t *out) {
     CPU_ZERO(out);
     snprintf(file, sizeof file, "node%d/cpulist", node);
     if (node >= 0 && read_line("", file, line, sizeof line)) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (listed(line, cpu)) {
-                CPU_SET((size_t)cpu, out);
-            }
-        }
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (listed(line, cpu)) CPU_SET((size_t)cpu, out);
     }
 }

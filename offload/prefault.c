@@ -27,24 +27,17 @@ struct share {
 
 /* The system call says ENOMEM or EHWPOISON where a plain touch would be a fatal fault. */
 static int populate(char *address, size_t bytes) {
-    if (madvise(address, bytes, MADV_POPULATE_WRITE) == 0) {
-        return 0;
-    }
-    if (errno != EINVAL) {
-        return errno;
-    }
+    if (madvise(address, bytes, MADV_POPULATE_WRITE) == 0) return 0;
+    if (errno != EINVAL) return errno;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t offset = 0; offset < bytes; offset += page) {
-        ((volatile char *)address)[offset] = 0;
-    }
+    for (size_t offset = 0; offset < bytes; offset += page) ((volatile char *)address)[offset] = 0;
     return 0;
 }
 
 static void *run(void *argument) {
     struct share *share = argument;
-    if (CPU_COUNT(share->cpus) > 0) {
+    if (CPU_COUNT(share->cpus) > 0)
         (void)sched_setaffinity(0, sizeof *share->cpus, share->cpus); /* only speed is at stake */
-    }
     share->error = populate(share->address, share->bytes);
     return NULL;
 }
@@ -70,9 +63,7 @@ int weir__prefault(char *address, size_t bytes, int node) {
     while (count > 1 && started < count && offset < bytes) {
         size_t part = bytes - offset < each ? bytes - offset : each;
         shares[started] = (struct share){.address = address + offset, .bytes = part, .cpus = &cpus};
-        if (pthread_create(&threads[started], NULL, run, &shares[started]) != 0) {
-            break;
-        }
+        if (pthread_create(&threads[started], NULL, run, &shares[started]) != 0) break;
         started++;
         offset += part;
     }

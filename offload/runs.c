@@ -8,14 +8,10 @@
 
 /* Room for `pieces` pieces: between n used pieces there are at most n + 1 runs. */
 static bool reserve(struct weir__runs *runs, size_t pieces) {
-    if (pieces + 1 <= runs->room) {
-        return true;
-    }
+    if (pieces + 1 <= runs->room) return true;
     size_t room = runs->room * 2 > pieces + 1 ? runs->room * 2 : pieces + 16;
     struct weir__run *grown = realloc(runs->free, room * sizeof *grown);
-    if (grown == NULL) {
-        return false;
-    }
+    if (grown == NULL) return false;
     runs->free = grown;
     runs->room = room;
     return true;
@@ -39,11 +35,10 @@ static size_t position(const struct weir__runs *runs, size_t offset) {
     size_t high = runs->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (runs->free[middle].offset < offset) {
+        if (runs->free[middle].offset < offset)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return low;
 }
@@ -91,9 +86,8 @@ static size_t best_fit(const struct weir__runs *runs, size_t bytes, size_t align
         const struct weir__run *run = &runs->free[i];
         size_t pad = padding(run->offset, alignment);
         if (run->bytes >= bytes && run->bytes - bytes >= pad &&
-            (best == runs->count || run->bytes < runs->free[best].bytes)) {
+            (best == runs->count || run->bytes < runs->free[best].bytes))
             best = i;
-        }
     }
     return best;
 }
@@ -101,9 +95,7 @@ static size_t best_fit(const struct weir__runs *runs, size_t bytes, size_t align
 bool weir__runs_take(struct weir__runs *runs, size_t bytes, size_t alignment, size_t *offset) {
     assert(bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0);
     size_t at = best_fit(runs, bytes, alignment);
-    if (at == runs->count || !reserve(runs, runs->pieces + 1)) {
-        return false;
-    }
+    if (at == runs->count || !reserve(runs, runs->pieces + 1)) return false;
     struct weir__run *run = &runs->free[at];
     size_t pad = padding(run->offset, alignment);
     struct weir__run rest = {.offset = run->offset + pad + bytes, .bytes = run->bytes - pad - bytes};
@@ -111,13 +103,12 @@ bool weir__runs_take(struct weir__runs *runs, size_t bytes, size_t alignment, si
     runs->free_bytes -= bytes;
     runs->pieces++;
     run->bytes = pad;
-    if (rest.bytes > 0 && pad > 0) {
+    if (rest.bytes > 0 && pad > 0)
         insert(runs, at + 1, rest);
-    } else if (rest.bytes > 0) {
+    else if (rest.bytes > 0)
         *run = rest;
-    } else if (pad == 0) {
+    else if (pad == 0)
         erase(runs, at);
-    }
     return true;
 }
 
@@ -128,9 +119,7 @@ void weir__runs_give(struct weir__runs *runs, size_t offset, size_t bytes) {
 }
 
 bool weir__runs_split(struct weir__runs *runs) {
-    if (!reserve(runs, runs->pieces + 1)) {
-        return false;
-    }
+    if (!reserve(runs, runs->pieces + 1)) return false;
     runs->pieces++;
     return true;
 }
@@ -141,9 +130,7 @@ void weir__runs_merge(struct weir__runs *runs) {
 }
 
 size_t weir__runs_tail(const struct weir__runs *runs) {
-    if (runs->count == 0) {
-        return 0;
-    }
+    if (runs->count == 0) return 0;
     const struct weir__run *last = &runs->free[runs->count - 1];
     return last->offset + last->bytes == runs->end ? last->bytes : 0;
 }
@@ -153,9 +140,7 @@ bool weir__runs_check(const struct weir__runs *runs) {
     for (size_t i = 0; i < runs->count; i++) {
         const struct weir__run *run = &runs->free[i];
         size_t limit = i + 1 < runs->count ? runs->free[i + 1].offset : runs->end + 1;
-        if (run->bytes == 0 || run->offset + run->bytes >= limit) {
-            return false;
-        }
+        if (run->bytes == 0 || run->offset + run->bytes >= limit) return false;
         sum += run->bytes;
     }
     return sum == runs->free_bytes && runs->count <= runs->pieces + 1;

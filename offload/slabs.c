@@ -27,9 +27,7 @@ enum weir_status weir__slabs_init(struct weir__slabs *slabs, struct weir_device 
                                   size_t chunk_bytes, int node) {
     size_t mapping_bytes = budget_bytes + HUGE_PAGE;
     void *mapping = mmap(NULL, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED) {
-        return system_error("mmap", mapping_bytes);
-    }
+    if (mapping == MAP_FAILED) return system_error("mmap", mapping_bytes);
     size_t ahead = (HUGE_PAGE - (uintptr_t)mapping % HUGE_PAGE) % HUGE_PAGE;
     *slabs = (struct weir__slabs){
         .device = device,
@@ -51,27 +49,21 @@ static size_t chunk_size(const struct weir__slabs *slabs, size_t left) {
 /* Unregisters the first `bytes` bytes of a range that was registered in chunks. A failure is said, and no more can be
  * done: the pages stay pinned until the context goes. */
 static void unregister(const struct weir__slabs *slabs, size_t offset, size_t bytes) {
-    for (size_t done = 0; done < bytes; done += chunk_size(slabs, bytes - done)) {
-        if (weir_host_unregister(slabs->device, slabs->base + offset + done) != WEIR_OK) {
+    for (size_t done = 0; done < bytes; done += chunk_size(slabs, bytes - done))
+        if (weir_host_unregister(slabs->device, slabs->base + offset + done) != WEIR_OK)
             weir__log(WEIR__LOG_ERROR, "host pool: a chunk could not be unregistered: %s", weir_last_error()->message);
-        }
-    }
 }
 
 /* Gives the pages back and forbids access again. */
 static void unmap(const struct weir__slabs *slabs, size_t offset, size_t bytes) {
     void *at =
         mmap(slabs->base + offset, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (at == MAP_FAILED) {
-        (void)madvise(slabs->base + offset, bytes, MADV_DONTNEED);
-    }
+    if (at == MAP_FAILED) (void)madvise(slabs->base + offset, bytes, MADV_DONTNEED);
 }
 
 static enum weir_status map(const struct weir__slabs *slabs, struct weir__growth *growth) {
     char *at = slabs->base + growth->offset;
-    if (mprotect(at, growth->bytes, PROT_READ | PROT_WRITE) != 0) {
-        return system_error("mprotect", growth->bytes);
-    }
+    if (mprotect(at, growth->bytes, PROT_READ | PROT_WRITE) != 0) return system_error("mprotect", growth->bytes);
     (void)madvise(at, growth->bytes, MADV_HUGEPAGE); /* a wish: faster to touch and to pin */
     (void)madvise(at, growth->bytes, MADV_DONTFORK); /* a child must not share pages that a device writes to */
     if (growth->bound) {
@@ -121,14 +113,10 @@ static enum weir_status pin(const struct weir__slabs *slabs, struct weir__growth
 
 bool weir__slabs_reserve(struct weir__slabs *slabs, size_t bytes) {
     size_t wanted = slabs->end_count + (bytes + slabs->chunk_bytes - 1) / slabs->chunk_bytes;
-    if (wanted <= slabs->end_room) {
-        return true;
-    }
+    if (wanted <= slabs->end_room) return true;
     size_t room = 2 * wanted;
     size_t *ends = realloc(slabs->ends, room * sizeof *ends);
-    if (ends == NULL) {
-        return false;
-    }
+    if (ends == NULL) return false;
     slabs->ends = ends;
     slabs->end_room = room;
     return true;
@@ -146,15 +134,9 @@ enum weir_status weir__slabs_prepare(const struct weir__slabs *slabs, size_t byt
             bytes, available);
     }
     enum weir_status status = map(slabs, growth);
-    if (status == WEIR_OK) {
-        status = touch(slabs, growth);
-    }
-    if (status == WEIR_OK) {
-        status = pin(slabs, growth);
-    }
-    if (status != WEIR_OK) {
-        unmap(slabs, growth->offset, bytes);
-    }
+    if (status == WEIR_OK) status = touch(slabs, growth);
+    if (status == WEIR_OK) status = pin(slabs, growth);
+    if (status != WEIR_OK) unmap(slabs, growth->offset, bytes);
     return status;
 }
 
@@ -176,11 +158,10 @@ size_t weir__slabs_span(const struct weir__slabs *slabs, size_t offset) {
     size_t high = slabs->end_count - 1;
     while (low < high) { /* the first end past the offset */
         size_t middle = low + (high - low) / 2;
-        if (slabs->ends[middle] <= offset) {
+        if (slabs->ends[middle] <= offset)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return slabs->ends[low] - offset;
 }
@@ -191,9 +172,8 @@ void weir__slabs_destroy(struct weir__slabs *slabs) {
         unregister(slabs, begin, slabs->ends[i] - begin);
         begin = slabs->ends[i];
     }
-    if (munmap(slabs->mapping, slabs->mapping_bytes) != 0) {
+    if (munmap(slabs->mapping, slabs->mapping_bytes) != 0)
         weir__log(WEIR__LOG_ERROR, "host pool: munmap failed: %s", strerror(errno));
-    }
     free(slabs->ends);
     *slabs = (struct weir__slabs){0};
 }

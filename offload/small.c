@@ -37,12 +37,8 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     (void)arena;
     struct weir__small *small = of(hooks);
     size_t offset;
-    if (wanted != NULL || !weir__runs_take(small->runs, bytes, alignment, &offset)) {
-        return NULL;
-    }
-    if (*zero) {
-        memset(small->base + offset, 0, bytes);
-    }
+    if (wanted != NULL || !weir__runs_take(small->runs, bytes, alignment, &offset)) return NULL;
+    if (*zero) memset(small->base + offset, 0, bytes);
     *commit = true;
     return small->base + offset;
 }
@@ -89,9 +85,7 @@ static int create_arena(struct weir__small *small) {
     char name[64];
     size_t size = sizeof small->arena;
     int error = weir__je_mallctl("arenas.create", &small->arena, &size, NULL, 0);
-    if (error != 0) {
-        return error;
-    }
+    if (error != 0) return error;
     extent_hooks_t *hooks = &small->hooks;
     snprintf(name, sizeof name, "arena.%u.extent_hooks", small->arena);
     return weir__je_mallctl(name, NULL, NULL, (void *)&hooks, sizeof hooks);
@@ -100,9 +94,7 @@ static int create_arena(struct weir__small *small) {
 enum weir_status weir__small_create(struct weir__runs *runs, char *base, struct weir__small **out) {
     *out = NULL;
     struct weir__small *small = calloc(1, sizeof *small);
-    if (small == NULL) {
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for its arena");
-    }
+    if (small == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "host pool: no memory for its arena");
     small->runs = runs;
     small->base = base;
     small->hooks = (extent_hooks_t){

@@ -82,9 +82,7 @@ int main(void) {
         cmocka_unit_test_setup(version_one_groups_limit_too, clear_root),
         cmocka_unit_test(a_half_is_shared_by_the_ranks),
     };
-    if (mkdtemp(root) == NULL) {
-        return 1;
-    }
+    if (mkdtemp(root) == NULL) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)clear_root(NULL);
     (void)remove(root);

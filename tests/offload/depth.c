@@ -14,12 +14,9 @@ static void any_number_of_items_may_be_on_their_way(void **state) {
             fill_on(&world, block, MIB, 10 * depth + i, world.compute);
             assert_ok(weir_offload_out(world.engine, block, MIB, world.compute, &items[i]));
         }
-        for (uint64_t i = 0; i < depth; i++) {
-            assert_ok(weir_offload_prefetch(world.engine, items[i], world.other));
-        }
-        for (uint64_t i = 0; i < depth; i++) {
+        for (uint64_t i = 0; i < depth; i++) assert_ok(weir_offload_prefetch(world.engine, items[i], world.other));
+        for (uint64_t i = 0; i < depth; i++)
             assert_ok(weir_offload_fetch(world.engine, items[i], world.other, &blocks[i]));
-        }
         for (uint64_t i = 0; i < depth; i++) {
             assert_pattern(&world, blocks[i], MIB, 10 * depth + i, world.other);
             assert_ok(weir_pool_free(world.pool, blocks[i], world.other));

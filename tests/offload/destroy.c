@@ -75,9 +75,7 @@ static void *use(void *argument) {
         void *block = device_block(user->world, bytes, user->stream);
         fill_on(user->world, block, bytes, seed, user->stream);
         assert_ok(weir_offload_out(user->world->engine, block, bytes, user->stream, &item));
-        if (round % 2 == 0) {
-            assert_ok(weir_offload_prefetch(user->world->engine, item, user->stream));
-        }
+        if (round % 2 == 0) assert_ok(weir_offload_prefetch(user->world->engine, item, user->stream));
         assert_ok(weir_offload_fetch(user->world->engine, item, user->stream, &block));
         assert_pattern(user->world, block, bytes, seed, user->stream);
         assert_ok(weir_pool_free(user->world->pool, block, user->stream));

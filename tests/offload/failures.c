@@ -44,18 +44,12 @@ static bool survive(struct world *world, int at, size_t bytes) {
     if (status == WEIR_OK) {
         block = NULL;
         status = weir_offload_prefetch(world->engine, item, world->other);
-        if (status == WEIR_OK) {
-            status = weir_offload_fetch(world->engine, item, world->other, &block);
-        }
+        if (status == WEIR_OK) status = weir_offload_fetch(world->engine, item, world->other, &block);
     }
     const bool reached = calls >= at;
     fail_from_now(world, 0);
-    if (status != WEIR_OK) {
-        assert_int_equal(status, WEIR_DRIVER);
-    }
-    if (block == NULL) {
-        assert_ok(weir_offload_fetch(world->engine, item, world->other, &block));
-    }
+    if (status != WEIR_OK) assert_int_equal(status, WEIR_DRIVER);
+    if (block == NULL) assert_ok(weir_offload_fetch(world->engine, item, world->other, &block));
     assert_pattern(world, block, bytes, seed, owner);
     assert_ok(weir_pool_free(world->pool, block, owner));
     assert_ok(weir_device_synchronize(world->device));
@@ -76,9 +70,7 @@ static void a_failing_driver_call_loses_nothing(void **state) {
     const size_t bytes = 2 * MIB + 100; /* across registrations: several copies */
     assert_true(survive(&world, 1, bytes));
     int at = 2;
-    while (survive(&world, at, bytes)) {
-        at++;
-    }
+    while (survive(&world, at, bytes)) at++;
     assert_true(at > 10);
     world_close(&world);
 }

@@ -31,9 +31,7 @@ static void two_items_from_one_address_stay_apart(void **state) {
     }
     assert_ptr_equal(addresses[0], addresses[1]); /* else this test shows nothing */
     const int orders[] = {1, 0, 2};
-    for (int i = 0; i < 3; i++) {
-        fetch_and_check(&world, items[orders[i]], 2 * MIB, (uint64_t)orders[i]);
-    }
+    for (int i = 0; i < 3; i++) fetch_and_check(&world, items[orders[i]], 2 * MIB, (uint64_t)orders[i]);
     world_close(&world);
 }
 
@@ -84,14 +82,10 @@ static void a_released_item_leaves_nothing_in_any_state(void **state) {
     struct world world;
     world_open(&world, (struct world_options){.host_budget_bytes = 2 * MIB});
     struct weir_item items[3];
-    for (int i = 0; i < 3; i++) {
-        items[i] = offload(&world, device_block(&world, MIB, world.compute), MIB);
-    }
+    for (int i = 0; i < 3; i++) items[i] = offload(&world, device_block(&world, MIB, world.compute), MIB);
     assert_int_equal(engine_stats(&world).kept, 1); /* the third */
     assert_ok(weir_offload_prefetch(world.engine, items[0], world.compute));
-    for (int i = 0; i < 3; i++) {
-        assert_ok(weir_offload_release(world.engine, items[i]));
-    }
+    for (int i = 0; i < 3; i++) assert_ok(weir_offload_release(world.engine, items[i]));
     world_close(&world);
 }
 

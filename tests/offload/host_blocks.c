@@ -30,9 +30,7 @@ static void large_requests_are_not_rounded_up_to_powers_of_two(void **state) {
     }
     assert_int_equal(host_stats(&world).live_bytes, asked);
     assert_true(before <= 240 * MIB);
-    for (size_t i = 0; i < 4; i++) {
-        weir_host_pool_free(world.host, blocks[i]);
-    }
+    for (size_t i = 0; i < 4; i++) weir_host_pool_free(world.host, blocks[i]);
     world_close(&world);
 }
 
@@ -94,9 +92,7 @@ static void random_blocks_never_overlap_and_all_memory_comes_back(void **state) 
             live[at].seed = step;
         }
     }
-    for (size_t i = 0; i < BLOCKS; i++) {
-        weir_host_pool_free(world.host, live[i].address);
-    }
+    for (size_t i = 0; i < BLOCKS; i++) weir_host_pool_free(world.host, live[i].address);
     assert_int_equal(host_stats(&world).live_bytes, 0);
     /* what small and idle blocks took comes together again */
     void *all = host_block(&world, 15 * MIB + MIB / 2);

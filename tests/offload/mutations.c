@@ -41,9 +41,7 @@ static int run_without(const char *site, const char *test) {
         int quiet = open("/dev/null", O_WRONLY);
         dup2(quiet, STDOUT_FILENO);
         dup2(quiet, STDERR_FILENO);
-        if (site != NULL) {
-            setenv("WEIR_MUTATE", site, 1);
-        }
+        if (site != NULL) setenv("WEIR_MUTATE", site, 1);
         execl(program, program, test, (char *)NULL);
         _exit(0); /* counts as "not noticed" */
     }
@@ -59,11 +57,9 @@ static void each_order_that_is_taken_out_is_noticed(void **state) {
     skip();
 #endif
     assert_int_equal(run_without(NULL, orders[0].test), 0);
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        if (run_without(orders[i].site, orders[i].test) == 0) {
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (run_without(orders[i].site, orders[i].test) == 0)
             fail_msg("%s passes without %s", orders[i].test, orders[i].site);
-        }
-    }
 }
 
 int main(void) {

@@ -17,9 +17,7 @@ static struct weir__numa_topology topology(int count, unsigned cpus, int here) {
         made.nodes[i].id = i;
         made.nodes[i].has_cpus = (cpus >> i & 1) != 0;
         made.nodes[i].allowed = true;
-        for (int j = 0; j < count; j++) {
-            made.nodes[i].distance[j] = (unsigned char)(i == j ? 10 : 20 + 10 * abs(i - j));
-        }
+        for (int j = 0; j < count; j++) made.nodes[i].distance[j] = (unsigned char)(i == j ? 10 : 20 + 10 * abs(i - j));
     }
     return made;
 }
@@ -35,9 +33,7 @@ static void gpu_memory_shown_as_nodes_is_never_chosen(void **state) {
     (void)state;
     const struct weir__numa_topology gh200 = topology(9, 1, 0);
     struct weir__numa_choice choice;
-    for (int device_node = -1; device_node < 9; device_node++) {
-        assert_int_equal(choose(&gh200, -1, device_node), 0);
-    }
+    for (int device_node = -1; device_node < 9; device_node++) assert_int_equal(choose(&gh200, -1, device_node), 0);
     for (int wanted = 1; wanted < 9; wanted++) {
         assert_int_equal(weir__numa_choose(&gh200, wanted, 0, &choice), WEIR_INVALID);
         assert_non_null(strstr(weir_last_error()->message, "no CPUs"));
@@ -54,9 +50,7 @@ static void each_gpu_gets_its_own_node(void **state) {
     assert_int_equal(choose(&two, -1, -1), 1); /* not known: where the caller runs */
     const struct weir__numa_topology six = topology(6, 63, 4);
     const int gpu_nodes[] = {0, 2, 3, 5};
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(choose(&six, -1, gpu_nodes[i]), gpu_nodes[i]);
-    }
+    for (int i = 0; i < 4; i++) assert_int_equal(choose(&six, -1, gpu_nodes[i]), gpu_nodes[i]);
 }
 
 static void a_node_that_may_not_be_used_gives_way_to_the_nearest_that_may(void **state) {

@@ -233,9 +233,7 @@ static void the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queu
 
 /* usage: offload_order [TEST] */
 int main(int count, char **words) {
-    if (count > 1) {
-        cmocka_set_test_filter(words[1]);
-    }
+    if (count > 1) cmocka_set_test_filter(words[1]);
     const struct CMUnitTest tests[] = {
         gated_test(the_copy_out_starts_after_what_the_callers_stream_has_queued),
         gated_test(a_device_block_is_not_reused_before_its_copy_out_has_passed),

@@ -17,12 +17,8 @@ static struct {
 } fake;
 
 static CUresult counting_register(void *address, size_t bytes, unsigned flags) {
-    if (bytes > fake.largest) {
-        fake.largest = bytes;
-    }
-    if (++fake.calls == fake.fail_at) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (bytes > fake.largest) fake.largest = bytes;
+    if (++fake.calls == fake.fail_at) return CUDA_ERROR_OUT_OF_MEMORY;
     fake.addresses[fake.count] = address;
     fake.sizes[fake.count++] = bytes;
     fake.pinned += bytes;
@@ -31,9 +27,7 @@ static CUresult counting_register(void *address, size_t bytes, unsigned flags) {
 
 static CUresult counting_unregister(void *address) {
     int i = 0;
-    while (i < fake.count && fake.addresses[i] != address) {
-        i++;
-    }
+    while (i < fake.count && fake.addresses[i] != address) i++;
     if (i == fake.count) {
         fake.undone_twice++;
         return CUDA_ERROR_INVALID_VALUE;

@@ -22,9 +22,8 @@ static void the_programs_malloc_is_the_c_librarys(void **state) {
     assert_non_null(libc);
     const char *const names[] = {"malloc",        "calloc",         "realloc",        "free",
                                  "aligned_alloc", "posix_memalign", "pthread_create", "malloc_usable_size"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_ptr_equal(dlsym(RTLD_DEFAULT, names[i]), dlsym(libc, names[i]));
-    }
     dlclose(libc);
 }
 
@@ -35,9 +34,8 @@ static void no_name_of_jemalloc_is_visible(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *at = dlsym(RTLD_DEFAULT, names[i]);
         Dl_info info = {0};
-        if (at != NULL && dladdr(at, &info) != 0) { /* a sanitizer brings a _Znwm */
+        if (at != NULL && dladdr(at, &info) != 0) /* a sanitizer brings a _Znwm */
             assert_null(strstr(info.dli_fname, "libweir"));
-        }
     }
     assert_non_null(
         dlsym(RTLD_DEFAULT, "weir_host_pool_alloc")); /* the library is there, so the above says something */

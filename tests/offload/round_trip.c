@@ -18,9 +18,7 @@ static void any_size_comes_back_bit_for_bit(void **state) {
     const size_t sizes[] = {1, 7, 64, 4096, 8 << 10, (8 << 10) + 1, 100001, 2 * MIB - 1, 5 * MIB + 3, 70 * MIB};
     struct world world;
     world_open(&world, (struct world_options){0});
-    for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        round_trip(&world, sizes[i], i);
-    }
+    for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) round_trip(&world, sizes[i], i);
     world_close(&world);
 }
 

@@ -19,12 +19,8 @@ static uint64_t next_random(uint64_t *state) {
 static bool map_has(const unsigned char *used, size_t bytes, size_t alignment) {
     for (size_t offset = 0; offset + bytes <= END; offset += alignment) {
         size_t i = 0;
-        while (i < bytes && !used[offset + i]) {
-            i++;
-        }
-        if (i == bytes) {
-            return true;
-        }
+        while (i < bytes && !used[offset + i]) i++;
+        if (i == bytes) return true;
     }
     return false;
 }

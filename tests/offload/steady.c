@@ -27,9 +27,7 @@ static void step(struct world *world) {
             assert_ok(weir_offload_release(world->engine, items[i]));
             continue;
         }
-        if (i > 0 && i % 2 == 0) {
-            assert_ok(weir_offload_prefetch(world->engine, items[i - 1], world->compute));
-        }
+        if (i > 0 && i % 2 == 0) assert_ok(weir_offload_prefetch(world->engine, items[i - 1], world->compute));
         assert_ok(weir_offload_fetch(world->engine, items[i], world->compute, &block));
         assert_pattern(world, block, MIB / 4, i, world->compute);
         assert_ok(weir_pool_free(world->pool, block, world->compute));

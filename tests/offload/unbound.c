@@ -30,9 +30,7 @@ static int warnings(void) {
     int count = 0;
     FILE *in = fopen(log_path, "r");
     assert_non_null(in);
-    while (fgets(line, sizeof line, in) != NULL) {
-        count += strstr(line, "goes on unbound") != NULL;
-    }
+    while (fgets(line, sizeof line, in) != NULL) count += strstr(line, "goes on unbound") != NULL;
     fclose(in);
     return count;
 }
@@ -60,9 +58,7 @@ static void the_pool_works_unbound_and_says_so_once(void **state) {
     assert_int_equal(host_stats(&world).numa_node, -1);
     assert_int_equal(refused, 1);
     assert_int_equal(warnings(), 1);
-    for (size_t i = 0; i < 4; i++) {
-        weir_host_pool_free(world.host, blocks[i]);
-    }
+    for (size_t i = 0; i < 4; i++) weir_host_pool_free(world.host, blocks[i]);
     world_close(&world);
 }
 
@@ -70,9 +66,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_pool_works_unbound_and_says_so_once)};
     char setting[128];
     int file = mkstemp(log_path);
-    if (file < 0) {
-        return 1;
-    }
+    if (file < 0) return 1;
     close(file);
     snprintf(setting, sizeof setting, "warn:%s", log_path);
     setenv("WEIR_LOG", setting, 1);

@@ -27,9 +27,7 @@ void world_open_device(struct world *world, size_t capacity_bytes) {
     assert_ok(weir_device_open(&device, &world->device));
     assert_ok(weir_pool_create(world->device, &pool, &world->pool));
     weir_stream *const streams[] = {&world->compute, &world->other, &world->to_host, &world->to_device};
-    for (size_t i = 0; i < 4; i++) {
-        assert_ok(weir_stream_create(world->device, streams[i]));
-    }
+    for (size_t i = 0; i < 4; i++) assert_ok(weir_stream_create(world->device, streams[i]));
 }
 
 void world_open(struct world *world, struct world_options options) {
@@ -62,9 +60,7 @@ void world_close(struct world *world) {
     weir_pool_destroy(world->pool);
     assert_ok(weir_host_free(world->device, world->pinned));
     const weir_stream streams[] = {world->compute, world->other, world->to_host, world->to_device};
-    for (size_t i = 0; i < 4; i++) {
-        assert_ok(weir_stream_destroy(world->device, streams[i]));
-    }
+    for (size_t i = 0; i < 4; i++) assert_ok(weir_stream_destroy(world->device, streams[i]));
     weir_device_close(world->device);
 }
 
@@ -82,9 +78,7 @@ static struct gate *closed_gates; /* of the test's own thread */
 static void stand_at_gate(void *argument) {
     struct gate *gate = argument;
     pthread_mutex_lock(&gate->lock);
-    while (!gate->open) {
-        pthread_cond_wait(&gate->changed, &gate->lock);
-    }
+    while (!gate->open) pthread_cond_wait(&gate->changed, &gate->lock);
     gate->passed = true;
     pthread_cond_broadcast(&gate->changed);
     pthread_mutex_unlock(&gate->lock);
@@ -104,16 +98,13 @@ struct gate *gate_close(struct world *world, weir_stream stream) {
 
 void gate_open(struct gate *gate) {
     struct gate **at = &closed_gates;
-    while (*at != gate) {
-        at = &(*at)->next;
-    }
+    while (*at != gate) at = &(*at)->next;
     *at = gate->next;
     pthread_mutex_lock(&gate->lock);
     gate->open = true;
     pthread_cond_broadcast(&gate->changed);
-    while (!gate->passed) { /* nobody may use the gate after it is freed */
+    while (!gate->passed) /* nobody may use the gate after it is freed */
         pthread_cond_wait(&gate->changed, &gate->lock);
-    }
     pthread_mutex_unlock(&gate->lock);
     pthread_cond_destroy(&gate->changed);
     pthread_mutex_destroy(&gate->lock);
@@ -122,9 +113,7 @@ void gate_open(struct gate *gate) {
 
 int open_all_gates(void **state) {
     (void)state;
-    while (closed_gates != NULL) {
-        gate_open(closed_gates);
-    }
+    while (closed_gates != NULL) gate_open(closed_gates);
     return 0;
 }
 
@@ -158,9 +147,8 @@ void fill_host(void *at, size_t bytes, uint64_t seed) {
 void assert_host_pattern(const void *at, size_t bytes, uint64_t seed) {
     for (size_t done = 0; done < bytes; done += sizeof(uint64_t)) {
         const uint64_t value = word(seed, done);
-        if (memcmp((const char *)at + done, &value, bytes - done < sizeof value ? bytes - done : sizeof value) != 0) {
+        if (memcmp((const char *)at + done, &value, bytes - done < sizeof value ? bytes - done : sizeof value) != 0)
             fail_msg("byte %zu of %zu is not of pattern %llu", done, bytes, (unsigned long long)seed);
-        }
     }
 }
 
@@ -203,12 +191,9 @@ struct device_read {
 static char *pinned_for_read(struct world *world, size_t bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    if (world->pinned == NULL) {
-        assert_ok(weir_host_alloc(world->device, PINNED_BYTES, &world->pinned));
-    }
-    if (world->pinned_used + bytes > PINNED_BYTES) { /* earlier reads have been checked by now */
+    if (world->pinned == NULL) assert_ok(weir_host_alloc(world->device, PINNED_BYTES, &world->pinned));
+    if (world->pinned_used + bytes > PINNED_BYTES) /* earlier reads have been checked by now */
         world->pinned_used = 0;
-    }
     char *at = (char *)world->pinned + world->pinned_used;
     world->pinned_used += bytes;
     pthread_mutex_unlock(&lock);
