@@ -172,7 +172,7 @@ test_all() {
     build dev
     run_tests build
     build clang
-    run_tests build/clang -LE slow
+    run_tests build/clang
     test_sanitized
     if have_nvcc; then build cuda; else say "SKIPPED: the CUDA build, since there is no nvcc"; fi
     test_installed_client

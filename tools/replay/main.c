@@ -264,7 +264,7 @@ static int run(struct answer *answer, struct weir_device *device) {
         return EXIT_FAILURE;
     }
     answer->capacity_bytes = capacity_of(answer, page);
-    /* The scan's own run on that device is the answer: another one may place blocks otherwise. */
+    /* The scan has made that run already. */
     bool answered = answer->min_capacity_bytes > 0 && answer->capacity_bytes == answer->min_capacity_bytes;
     if (!answered &&
         !replay(device, &answer->trace, options->policy, answer->capacity_bytes, &answer->outcome, why, sizeof why)) {
