@@ -12,21 +12,6 @@
 #define SMALL "--dim=32", "--ffn=32", "--layers=2", "--seq=32", "--eval-every=0", "--loss-chunk=32"
 
 static struct spawned s;
-static char text[64];
-
-static int write_text(void **state) {
-    (void)state;
-    strcpy(text, "/tmp/weir-text-XXXXXX");
-    int fd = mkstemp(text);
-    for (int i = 0; i < 400; i++) dprintf(fd, "In the beginning was line %d, and after it another line.\n", i);
-    close(fd);
-    return 0;
-}
-
-static int remove_text(void **state) {
-    (void)state;
-    return unlink(text);
-}
 
 static void refuses(const char *sentence) {
     ASSERT_STATUS(&s, 2);
@@ -43,7 +28,7 @@ static void an_unknown_option_names_the_nearest(void **state) {
 
 static void a_world_that_the_layout_does_not_divide_is_refused(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--ranks=3", "--data", text);
+    SPAWN(&s, WEIR_TRAIN, "--ranks=3", "--data", spawn_text);
     refuses("weir-train: --ep is 2, which does not divide --ranks, 3\n");
 }
 
@@ -61,7 +46,7 @@ static void a_missing_text_is_refused(void **state) {
 
 static void a_report_that_could_not_be_written_is_refused_at_the_start(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--json=/no/such/folder/report.json");
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--json=/no/such/folder/report.json");
     refuses("weir-train: --json /no/such/folder/report.json can't be written: No such file or directory\n");
 }
 
@@ -82,7 +67,7 @@ static void the_answers_of_the_options_end_well(void **state) {
 
 static void a_run_reports_its_steps_and_ends_with_0(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=3", SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=3", SMALL);
     ASSERT_STATUS(&s, 0);
     ASSERT_SAYS(&s, out, "4 ranks (ep 2 x fsdp 2)");
     ASSERT_SAYS(&s, out, "step     3  loss ");
@@ -92,7 +77,8 @@ static void a_run_reports_its_steps_and_ends_with_0(void **state) {
 
 static void one_rank_runs_without_mpirun(void **state) {
     (void)state;
-    SPAWN(&s, "/usr/bin/env", "PATH=/nowhere", WEIR_TRAIN, "--ranks=1", "--ep=1", "--data", text, "--steps=2", SMALL);
+    SPAWN(&s, "/usr/bin/env", "PATH=/nowhere", WEIR_TRAIN, "--ranks=1", "--ep=1", "--data", spawn_text, "--steps=2",
+          SMALL);
     ASSERT_STATUS(&s, 0);
     ASSERT_SAYS(&s, out, "1 rank (ep 1 x fsdp 1)");
 }
@@ -100,41 +86,41 @@ static void one_rank_runs_without_mpirun(void **state) {
 static void a_user_may_start_mpirun(void **state) {
     (void)state;
     SPAWN(&s, "/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun",
-          "--oversubscribe", "-n", "2", WEIR_TRAIN, "--data", text, "--steps=2", SMALL);
+          "--oversubscribe", "-n", "2", WEIR_TRAIN, "--data", spawn_text, "--steps=2", SMALL);
     ASSERT_STATUS(&s, 0);
     ASSERT_SAYS(&s, out, "2 ranks (ep 2 x fsdp 1)");
     SPAWN(&s, "/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun",
-          "--oversubscribe", "-n", "3", WEIR_TRAIN, "--data", text);
+          "--oversubscribe", "-n", "3", WEIR_TRAIN, "--data", spawn_text);
     ASSERT_STATUS(&s, 2);
     ASSERT_SAYS(&s, err, "weir-train: --ep is 2, which does not divide --ranks, 3\n");
 }
 
 static void an_interrupt_in_the_middle_of_training_ends_all_ranks(void **state) {
     (void)state;
-    spawn_start(&s, (char *const[]){WEIR_TRAIN, "--data", text, "--steps=1000000", SMALL, NULL});
+    spawn_start(&s, (char *const[]){WEIR_TRAIN, "--data", spawn_text, "--steps=1000000", SMALL, NULL});
     spawn_read_until(&s, "step     2  loss");
     kill(s.pid, SIGINT);
     spawn_finish(&s);
     ASSERT_STATUS(&s, 130);
-    assert_int_equal(spawn_count(text), 0);
+    assert_int_equal(spawn_count(spawn_text), 0);
 }
 
 static void kill_a_rank(void) {
-    pid_t rank = spawn_find(WEIR_TRAIN, text, s.pid);
+    pid_t rank = spawn_find(WEIR_TRAIN, spawn_text, s.pid);
     assert_true(rank > 0);
     kill(rank, SIGKILL);
 }
 
 static void a_rank_that_dies_in_the_middle_of_training_is_named(void **state) {
     (void)state;
-    spawn_start(&s, (char *const[]){WEIR_TRAIN, "--data", text, "--steps=1000000", SMALL, NULL});
+    spawn_start(&s, (char *const[]){WEIR_TRAIN, "--data", spawn_text, "--steps=1000000", SMALL, NULL});
     spawn_read_until(&s, "step     2  loss");
     kill_a_rank();
     spawn_finish(&s);
     ASSERT_STATUS(&s, 1);
     ASSERT_SAYS(&s, err, "was killed by signal 9 (Killed); all other ranks have ended\n");
     assert_true(s.seconds < 60);
-    assert_int_equal(spawn_count(text), 0);
+    assert_int_equal(spawn_count(spawn_text), 0);
 }
 
 int main(void) {
@@ -151,5 +137,5 @@ int main(void) {
         cmocka_unit_test(an_interrupt_in_the_middle_of_training_ends_all_ranks),
         cmocka_unit_test(a_rank_that_dies_in_the_middle_of_training_is_named),
     };
-    return cmocka_run_group_tests(tests, write_text, remove_text);
+    return cmocka_run_group_tests(tests, spawn_text_write, spawn_text_remove);
 }

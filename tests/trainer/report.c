@@ -14,23 +14,18 @@
 #define SMALL "--dim=32", "--ffn=32", "--layers=2", "--seq=32", "--loss-chunk=32", "--eval-batches=1"
 
 static struct spawned s;
-static char text[64], json[80], flag[96];
+static char json[80], flag[96];
 
-static int write_text(void **state) {
-    (void)state;
-    strcpy(text, "/tmp/weir-text-XXXXXX");
-    int fd = mkstemp(text);
-    for (int i = 0; i < 400; i++) dprintf(fd, "In the beginning was line %d, and after it another line.\n", i);
-    close(fd);
-    snprintf(json, sizeof json, "%s.json", text);
+static int open_files(void **state) {
+    int failed = spawn_text_write(state);
+    snprintf(json, sizeof json, "%s.json", spawn_text);
     snprintf(flag, sizeof flag, "--json=%s", json);
-    return 0;
+    return failed;
 }
 
-static int remove_text(void **state) {
-    (void)state;
+static int remove_files(void **state) {
     unlink(json);
-    return unlink(text);
+    return spawn_text_remove(state);
 }
 
 static json_t *report(void) {
@@ -75,7 +70,7 @@ static void a_completed_run_tells_all_that_is_documented(void **state) {
         "failed_step",  "failed_rank", "message",    "first_loss", "last_loss",   "validation_loss",
         "tokens_per_s", "steps",       "ranks",      NULL};
     static const char *const of_rank[] = {"rank", "stats", "streams", "refusal", "offload", "timeline", NULL};
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=3", flag, "--timeline", "--offload", "--name=a run", SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=3", flag, "--timeline", "--offload", "--name=a run", SMALL);
     ASSERT_STATUS(&s, 0);
     json_t *root = report(), *ranks = json_object_get(root, "ranks"), *one, *steps = json_object_get(root, "steps");
     size_t i;
@@ -83,7 +78,7 @@ static void a_completed_run_tells_all_that_is_documented(void **state) {
     assert_string_equal(json_string_value(json_object_get(root, "outcome")), "completed");
     assert_string_equal(json_string_value(json_object_get(root, "name")), "a run");
     assert_string_equal(json_string_value(json_object_get(root, "device")), "emulated");
-    assert_string_equal(json_string_value(json_object_get(json_object_get(root, "data"), "path")), text);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(root, "data"), "path")), spawn_text);
     assert_int_equal(integer(json_object_get(root, "config"), "seq"), 32);
     assert_true(json_is_null(json_object_get(root, "failed_step")) && json_is_null(json_object_get(root, "message")));
     assert_true(json_is_real(json_object_get(root, "validation_loss")));
@@ -119,7 +114,7 @@ static void a_run_out_of_memory_tells_who_asked_and_what_filled_the_device(void 
     json_int_t peak = 0;
     json_t *one;
     size_t i;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=1", flag, SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=1", flag, SMALL);
     ASSERT_STATUS(&s, 0);
     json_t *root = report();
     json_array_foreach(json_object_get(root, "ranks"), i, one) {
@@ -128,7 +123,7 @@ static void a_run_out_of_memory_tells_who_asked_and_what_filled_the_device(void 
     }
     json_decref(root);
     snprintf(capacity, sizeof capacity, "--capacity=%lld", (long long)(peak * 95 / 100));
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=1", flag, capacity, SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=1", flag, capacity, SMALL);
     ASSERT_STATUS(&s, 3);
     assert_int_equal(count_of(s.err_text, "weir-train: "), 1);
     assert_int_equal(count_of(s.err_text, "what to try"), 1);
@@ -148,7 +143,7 @@ static void a_run_out_of_memory_tells_who_asked_and_what_filled_the_device(void 
 
 static void a_device_too_small_for_the_sharded_state_is_bad_input(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=1", "--capacity=64K", SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=1", "--capacity=64K", SMALL);
     ASSERT_STATUS(&s, 2);
     assert_int_equal(count_of(s.err_text, "weir-train: "), 1);
     ASSERT_SAYS(&s, err, "too small");
@@ -156,7 +151,7 @@ static void a_device_too_small_for_the_sharded_state_is_bad_input(void **state) 
 
 static void a_report_that_is_not_written_is_a_failure(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, "--steps=1", "--json=/dev/full", SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=1", "--json=/dev/full", SMALL);
     ASSERT_STATUS(&s, 1);
     assert_string_equal(s.err_text, "weir-train: --json /dev/full can't be written: No space left on device\n");
 }
@@ -168,5 +163,5 @@ int main(void) {
         cmocka_unit_test(a_device_too_small_for_the_sharded_state_is_bad_input),
         cmocka_unit_test(a_report_that_is_not_written_is_a_failure),
     };
-    return cmocka_run_group_tests(tests, write_text, remove_text);
+    return cmocka_run_group_tests(tests, open_files, remove_files);
 }

@@ -123,3 +123,18 @@ void spawn_assert_status(const struct spawned *s, int wanted, const char *file, 
                 s->err_text);
     fail();
 }
+
+char spawn_text[64];
+
+int spawn_text_write(void **state) {
+    (void)state;
+    strcpy(spawn_text, "/tmp/weir-text-XXXXXX");
+    int fd = mkstemp(spawn_text);
+    for (int i = 0; i < 400; i++) dprintf(fd, "In the beginning was line %d, and after it another line.\n", i);
+    return close(fd);
+}
+
+int spawn_text_remove(void **state) {
+    (void)state;
+    return unlink(spawn_text);
+}

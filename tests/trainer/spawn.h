@@ -31,6 +31,11 @@ int spawn_count(const char *word);
 /* One process that runs `program` and has `word` in its command line, but is not `except`; 0: none. */
 pid_t spawn_find(const char *program, const char *word, pid_t except);
 
+/* A group's set-up and teardown: an English text of some 20 KB for weir-train, at `spawn_text`. */
+extern char spawn_text[64];
+int spawn_text_write(void **state);
+int spawn_text_remove(void **state);
+
 #define SPAWN(s, ...)                                                                                                  \
     do {                                                                                                               \
         spawn_start(s, (char *const[]){__VA_ARGS__, NULL});                                                            \

@@ -12,25 +12,10 @@
     "--dim=32", "--ffn=32", "--layers=3", "--seq=32", "--eval-every=0", "--loss-chunk=32", "--no-progress", "--steps=4"
 
 static struct spawned s;
-static char text[64];
-
-static int write_text(void **state) {
-    (void)state;
-    strcpy(text, "/tmp/weir-text-XXXXXX");
-    int fd = mkstemp(text);
-    for (int i = 0; i < 400; i++) dprintf(fd, "In the beginning was line %d, and after it another line.\n", i);
-    close(fd);
-    return 0;
-}
-
-static int remove_text(void **state) {
-    (void)state;
-    return unlink(text);
-}
 
 static void out_of_memory_on_a_rank_ends_all_with_3(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, SMALL, "--limit=640K");
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, SMALL, "--limit=640K");
     ASSERT_STATUS(&s, 3);
     ASSERT_SAYS(&s, err, "weir-train: rank ");
     ASSERT_SAYS(&s, err, "in step 1: ");
@@ -39,7 +24,7 @@ static void out_of_memory_on_a_rank_ends_all_with_3(void **state) {
 
 static void a_device_too_small_for_the_state_ends_all_with_2(void **state) {
     (void)state;
-    SPAWN(&s, WEIR_TRAIN, "--data", text, SMALL, "--capacity=256K");
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, SMALL, "--capacity=256K");
     ASSERT_STATUS(&s, 2);
     ASSERT_SAYS(&s, err, "weir-train: the device is too small: ");
     ASSERT_SAYS(&s, err, " and 262144 are available");
@@ -58,11 +43,11 @@ static void memory_options_change_no_loss(void **state) {
     (void)state;
     static char *const options[] = {"--policy=footprint", "--policy=per-stream", "--offload", "--ranks=4"};
     char want[256], got[256];
-    SPAWN(&s, WEIR_TRAIN, "--data", text, SMALL);
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, SMALL);
     ASSERT_STATUS(&s, 0);
     last_loss(want, sizeof want);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        SPAWN(&s, WEIR_TRAIN, "--data", text, SMALL, options[i]);
+        SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, SMALL, options[i]);
         ASSERT_STATUS(&s, 0);
         last_loss(got, sizeof got);
         assert_string_equal(got, want);
@@ -75,5 +60,5 @@ int main(void) {
         cmocka_unit_test(a_device_too_small_for_the_state_ends_all_with_2),
         cmocka_unit_test(memory_options_change_no_loss),
     };
-    return cmocka_run_group_tests(tests, write_text, remove_text);
+    return cmocka_run_group_tests(tests, spawn_text_write, spawn_text_remove);
 }
