@@ -16,32 +16,108 @@ typedef struct CUevent_st *CUevent;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef void (*CUhostFn)(void *argument);
 
-/* X(name, value, text): the results that weir or the emulated driver name. */
+/* X(name, value, text): every result of CUDA 13. */
 #define WEIR__CUDA_RESULT_LIST(X)                                                                                      \
     X(CUDA_SUCCESS, 0, "no error")                                                                                     \
     X(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                                                                 \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                                                    \
     X(CUDA_ERROR_NOT_INITIALIZED, 3, "the driver has not been initialised")                                            \
     X(CUDA_ERROR_DEINITIALIZED, 4, "the driver is shutting down")                                                      \
+    X(CUDA_ERROR_PROFILER_DISABLED, 5, "the profiler is not in use")                                                   \
+    X(CUDA_ERROR_PROFILER_NOT_INITIALIZED, 6, "the profiler was not initialised")                                      \
+    X(CUDA_ERROR_PROFILER_ALREADY_STARTED, 7, "the profiler runs already")                                             \
+    X(CUDA_ERROR_PROFILER_ALREADY_STOPPED, 8, "the profiler does not run")                                             \
     X(CUDA_ERROR_STUB_LIBRARY, 34, "the library is a stub for linking, not a driver")                                  \
+    X(CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, 36, "the call needs a newer driver")                                      \
     X(CUDA_ERROR_DEVICE_UNAVAILABLE, 46, "the device is busy or unavailable")                                          \
     X(CUDA_ERROR_NO_DEVICE, 100, "no device is found")                                                                 \
     X(CUDA_ERROR_INVALID_DEVICE, 101, "invalid device ordinal")                                                        \
+    X(CUDA_ERROR_DEVICE_NOT_LICENSED, 102, "the device has no licence for this")                                       \
+    X(CUDA_ERROR_INVALID_IMAGE, 200, "the kernel image is invalid")                                                    \
     X(CUDA_ERROR_INVALID_CONTEXT, 201, "invalid context, or none is current")                                          \
+    X(CUDA_ERROR_CONTEXT_ALREADY_CURRENT, 202, "the context is current already")                                       \
+    X(CUDA_ERROR_MAP_FAILED, 205, "mapping failed")                                                                    \
+    X(CUDA_ERROR_UNMAP_FAILED, 206, "unmapping failed")                                                                \
+    X(CUDA_ERROR_ARRAY_IS_MAPPED, 207, "the array is mapped")                                                          \
+    X(CUDA_ERROR_ALREADY_MAPPED, 208, "the resource is mapped already")                                                \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is for this device")                                         \
+    X(CUDA_ERROR_ALREADY_ACQUIRED, 210, "the resource is acquired already")                                            \
+    X(CUDA_ERROR_NOT_MAPPED, 211, "the resource is not mapped")                                                        \
+    X(CUDA_ERROR_NOT_MAPPED_AS_ARRAY, 212, "the resource is not mapped as an array")                                   \
+    X(CUDA_ERROR_NOT_MAPPED_AS_POINTER, 213, "the resource is not mapped as a pointer")                                \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214, "an uncorrectable memory error")                                              \
+    X(CUDA_ERROR_UNSUPPORTED_LIMIT, 215, "the device has no such limit")                                               \
+    X(CUDA_ERROR_CONTEXT_ALREADY_IN_USE, 216, "the context is in use by another thread")                               \
+    X(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217, "no peer access between these devices")                                 \
+    X(CUDA_ERROR_INVALID_PTX, 218, "the PTX is invalid")                                                               \
+    X(CUDA_ERROR_INVALID_GRAPHICS_CONTEXT, 219, "the graphics context is invalid")                                     \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220, "an uncorrectable NVLink error")                                           \
+    X(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, 221, "the PTX compiler is not found")                                         \
+    X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222, "the PTX is of an unsupported version")                                 \
+    X(CUDA_ERROR_JIT_COMPILATION_DISABLED, 223, "PTX compilation is switched off")                                     \
+    X(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, 224, "the device has no such execution affinity")                          \
+    X(CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, 225, "the code waits on the device, which is not supported")                \
+    X(CUDA_ERROR_CONTAINED, 226, "an error that was contained")                                                        \
+    X(CUDA_ERROR_INVALID_SOURCE, 300, "invalid kernel source")                                                         \
+    X(CUDA_ERROR_FILE_NOT_FOUND, 301, "file not found")                                                                \
+    X(CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, 302, "a symbol of a shared object is not found")                      \
+    X(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, 303, "a shared object failed to start")                                    \
     X(CUDA_ERROR_OPERATING_SYSTEM, 304, "a call to the operating system failed")                                       \
     X(CUDA_ERROR_INVALID_HANDLE, 400, "invalid handle")                                                                \
+    X(CUDA_ERROR_ILLEGAL_STATE, 401, "an object is not in the state that the call needs")                              \
+    X(CUDA_ERROR_LOSSY_QUERY, 402, "the answer would lose information")                                                \
     X(CUDA_ERROR_NOT_FOUND, 500, "named symbol not found")                                                             \
     X(CUDA_ERROR_NOT_READY, 600, "work has not completed yet")                                                         \
     X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "access to an illegal address")                                                 \
+    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "too many resources asked for the launch")                              \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, "the work does not end")                                                         \
+    X(CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING, 703, "incompatible texturing mode")                                    \
+    X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is enabled already")                                   \
+    X(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, 705, "peer access is not enabled")                                           \
     X(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, 708, "the primary context is active already")                                 \
     X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709, "the context is destroyed")                                                \
+    X(CUDA_ERROR_ASSERT, 710, "an assertion failed on the device")                                                     \
+    X(CUDA_ERROR_TOO_MANY_PEERS, 711, "too many peers")                                                                \
     X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "the host memory is registered already")                         \
     X(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "the host memory is not registered")                                 \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, 714, "a stack error on the device")                                             \
+    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, 715, "an illegal instruction")                                                   \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, 716, "a misaligned address")                                                      \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717, "an instruction for another address space")                               \
+    X(CUDA_ERROR_INVALID_PC, 718, "an invalid program counter")                                                        \
     X(CUDA_ERROR_LAUNCH_FAILED, 719, "a launch failed")                                                                \
+    X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, "the cooperative launch has too many blocks")                      \
+    X(CUDA_ERROR_TENSOR_MEMORY_LEAK, 721, "tensor memory was not given back")                                          \
     X(CUDA_ERROR_NOT_PERMITTED, 800, "not permitted here")                                                             \
     X(CUDA_ERROR_NOT_SUPPORTED, 801, "not supported")                                                                  \
     X(CUDA_ERROR_SYSTEM_NOT_READY, 802, "the system is not ready")                                                     \
     X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803, "driver library and kernel driver do not match")                         \
+    X(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804, "forward compatibility is not supported on this device")         \
+    X(CUDA_ERROR_MPS_CONNECTION_FAILED, 805, "no connection to the MPS server")                                        \
+    X(CUDA_ERROR_MPS_RPC_FAILURE, 806, "the call to the MPS server failed")                                            \
+    X(CUDA_ERROR_MPS_SERVER_NOT_READY, 807, "the MPS server is not ready")                                             \
+    X(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 808, "the MPS server has no room for a client")                              \
+    X(CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, 809, "the MPS server has no room for a connection")                      \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810, "the MPS client was ended")                                               \
+    X(CUDA_ERROR_CDP_NOT_SUPPORTED, 811, "launches by kernels are not supported")                                      \
+    X(CUDA_ERROR_CDP_VERSION_MISMATCH, 812, "versions of launches by kernels do not match")                            \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "not permitted while the stream is capturing")                       \
+    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, "the capture was made invalid by an earlier error")                  \
+    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902, "two captures would merge")                                                \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903, "the capture was not begun on this stream")                            \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904, "a forked stream was not joined to the capture")                        \
+    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905, "a dependency across the border of the capture")                       \
+    X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906, "an implicit dependency on the legacy stream, in capture")              \
+    X(CUDA_ERROR_CAPTURED_EVENT, 907, "the event was last recorded in a capture")                                      \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908, "the capture was begun by another thread")                          \
+    X(CUDA_ERROR_TIMEOUT, 909, "the wait took too long")                                                               \
+    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the executable graph can not be updated so")                         \
+    X(CUDA_ERROR_EXTERNAL_DEVICE, 911, "a device outside of CUDA failed")                                              \
+    X(CUDA_ERROR_INVALID_CLUSTER_SIZE, 912, "invalid cluster size")                                                    \
+    X(CUDA_ERROR_FUNCTION_NOT_LOADED, 913, "the function is not loaded")                                               \
+    X(CUDA_ERROR_INVALID_RESOURCE_TYPE, 914, "invalid resource type")                                                  \
+    X(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915, "invalid resource configuration")                                \
+    X(CUDA_ERROR_KEY_ROTATION, 916, "a key rotation is under way")                                                     \
     X(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 typedef enum cudaError_enum {
@@ -99,6 +175,7 @@ typedef enum CUmemLocationType_enum {
     CU_MEM_LOCATION_TYPE_DEVICE = 0x1,
     CU_MEM_LOCATION_TYPE_HOST = 0x2,
     CU_MEM_LOCATION_TYPE_HOST_NUMA = 0x3,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 0x4,
     CU_MEM_LOCATION_TYPE_MAX = 0x7FFFFFFF,
 } CUmemLocationType;
 
@@ -110,6 +187,7 @@ typedef struct CUmemLocation_st {
 typedef enum CUmemAllocationType_enum {
     CU_MEM_ALLOCATION_TYPE_INVALID = 0x0,
     CU_MEM_ALLOCATION_TYPE_PINNED = 0x1,
+    CU_MEM_ALLOCATION_TYPE_MANAGED = 0x2,
     CU_MEM_ALLOCATION_TYPE_MAX = 0x7FFFFFFF,
 } CUmemAllocationType;
 
