@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads machine profiles. One table of keys makes the reader and the list of known keys. */
-#include <ctype.h>
+/* Reads machine profiles. One table of keys makes the reader and the sentences about keys. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
@@ -9,114 +8,272 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/emu/faults.h"
+#include "device/emu/quantity.h"
 #include "device/emu/settings.h"
 #include "device/error.h"
 
-enum kind { TEXT, BYTES };
+enum kind { TEXT, BYTES, TIME, RATE, FLOPS, FRACTION, CALL_TIME };
 
 struct key {
     const char *name;
     enum kind kind;
+    bool needed;
     size_t offset, room;
     const char *expected;
 };
 
 #define FIELD(member) offsetof(struct emu_profile, member), sizeof(((struct emu_profile *)0)->member)
 static const struct key keys[] = {
-    {"name", TEXT, FIELD(device_name), "the device's name, at most 63 characters"},
-    {"note", TEXT, FIELD(note), "a remark of at most 159 characters"},
-    {"capacity", BYTES, FIELD(capacity_bytes), "bytes with a unit, as in 64 MiB"},
-    {"granularity", BYTES, FIELD(granularity_bytes), "bytes with a unit, as in 2 MiB"},
+    {"name", TEXT, true, FIELD(device_name), "the device's name, at most 63 characters"},
+    {"note", TEXT, false, FIELD(note), "a remark of at most 159 characters"},
+    {"capacity", BYTES, true, FIELD(capacity_bytes), "bytes with a unit, as in 64 MiB"},
+    {"granularity", BYTES, true, FIELD(granularity_bytes), "bytes with a unit, as in 2 MiB"},
+    {"arithmetic", FLOPS, false, FIELD(arithmetic_flops), EMU_FLOPS_EXPECTED},
+    {"memory_rate", RATE, false, FIELD(memory_rate), EMU_RATE_EXPECTED},
+    {"to_device_rate", RATE, false, FIELD(to_device_rate), EMU_RATE_EXPECTED},
+    {"to_host_rate", RATE, false, FIELD(to_host_rate), EMU_RATE_EXPECTED},
+    {"to_device_together", RATE, false, FIELD(to_device_together), EMU_RATE_EXPECTED},
+    {"to_host_together", RATE, false, FIELD(to_host_together), EMU_RATE_EXPECTED},
+    {"peer_rate", RATE, false, FIELD(peer_rate), EMU_RATE_EXPECTED},
+    {"network_rate", RATE, false, FIELD(network_rate), EMU_RATE_EXPECTED},
+    {"peer_latency", TIME, false, FIELD(peer_latency_ns), EMU_TIME_EXPECTED},
+    {"network_latency", TIME, false, FIELD(network_latency_ns), EMU_TIME_EXPECTED},
+    {"copy_time", TIME, false, FIELD(copy_ns), EMU_TIME_EXPECTED},
+    {"kernel_time", TIME, false, FIELD(kernel_ns), EMU_TIME_EXPECTED},
+    {"host_function_time", TIME, false, FIELD(host_function_ns), EMU_TIME_EXPECTED},
+    {"launch_time", TIME, false, FIELD(launch_ns), EMU_TIME_EXPECTED},
+    {"wake_time", TIME, false, FIELD(wake_ns), EMU_TIME_EXPECTED},
+    {"jitter", FRACTION, false, FIELD(jitter), EMU_FRACTION_EXPECTED},
+    {"call", CALL_TIME, false, 0, 0, EMU_TIME_EXPECTED},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-/* ---- one line --------------------------------------------------------------------------------------------------- */
+const char *const emu_law_names[EMU_LAWS] = {"measured", "page", "handle", "range"};
 
-/* Where a line comes from, for sentences. */
-struct place {
+/* The laws to compare under are the same on every machine. What they charge a page is meant for a page of 2 MiB, and
+ * for the granule that stands for one in a scale model. */
+static const struct {
+    enum emu_law law;
+    enum emu_entry entry;
+    const char *cost;
+} law_costs[] = {
+    {EMU_LAW_PAGE, EMU_AT_cuMemMap, "40 us/page"},
+    {EMU_LAW_PAGE, EMU_AT_cuMemUnmap, "30 us/handle"},
+    {EMU_LAW_HANDLE, EMU_AT_cuMemMap, "40 us/handle"},
+    {EMU_LAW_HANDLE, EMU_AT_cuMemUnmap, "30 us/handle"},
+    {EMU_LAW_RANGE, EMU_AT_cuMemMap, "1 us/page"},
+    {EMU_LAW_RANGE, EMU_AT_cuMemSetAccess, "100 us"},
+    {EMU_LAW_RANGE, EMU_AT_cuMemUnmap, "100 us + 1 us/page"},
+};
+
+/* The calls whose whole cost a law says: what it does not name costs as much as any call. */
+static const enum emu_entry under_law[] = {EMU_AT_cuMemCreate,      EMU_AT_cuMemRelease, EMU_AT_cuMemAddressReserve,
+                                           EMU_AT_cuMemAddressFree, EMU_AT_cuMemMap,     EMU_AT_cuMemUnmap,
+                                           EMU_AT_cuMemSetAccess};
+
+/* A profile while it is read. Costs stay text until the granularity is known. */
+struct reading {
     const char *path;
     int line;
     struct emu_complaint complaint;
+    unsigned seen; /* bit k: keys[k] */
+    double call_ns;
+    struct {
+        int line; /* 0: not given */
+        char cost[96];
+    } costs[EMU_LAWS][EMU_ENTRIES];
 };
 
-static char *trim(char *text) {
-    while (isspace((unsigned char)*text)) text++;
-    char *end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1])) *--end = '\0';
-    return text;
+static bool complain_of(const struct reading *reading, const char *key, const char *value, const char *expected) {
+    return emu_complain(reading->complaint, "%s:%d: %.48s = \"%.60s\": expected %s", reading->path, reading->line, key,
+                        value, expected);
 }
 
-static bool unknown_key(const struct place *place, const char *given) {
+/* ---- one line --------------------------------------------------------------------------------------------------- */
+
+static bool unknown_key(const struct reading *reading, const char *given) {
     const char *names[KEYS];
-    for (size_t i = 0; i < KEYS; i++) names[i] = keys[i].name;
+    char list[400] = "";
+    for (size_t i = 0; i < KEYS; i++) {
+        names[i] = keys[i].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s, ", keys[i].name);
+    }
     const char *near = weir__nearest(given, names, KEYS);
-    return emu_complain(place->complaint,
-                        "%s:%d: unknown key \"%.40s\": expected name, note, capacity or granularity%s%s%s", place->path,
-                        place->line, given, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    if (near != NULL)
+        return emu_complain(reading->complaint, "%s:%d: unknown key \"%.40s\"; did you mean %s?", reading->path,
+                            reading->line, given, near);
+    return emu_complain(reading->complaint, "%s:%d: unknown key \"%.40s\": expected one of %scall.ENTRY, law.LAW.ENTRY",
+                        reading->path, reading->line, given, list);
 }
 
-static bool set_key(const struct place *place, const struct key *key, const char *value, struct emu_profile *profile) {
+static bool given_twice(const struct reading *reading, const char *key) {
+    return emu_complain(reading->complaint, "%s:%d: %.60s is given twice", reading->path, reading->line, key);
+}
+
+static bool set_key(struct reading *reading, const struct key *key, const char *value, struct emu_profile *profile) {
+    static const enum emu_quantity quantities[] = {
+        [TIME] = EMU_TIME, [RATE] = EMU_RATE, [FLOPS] = EMU_FLOPS, [FRACTION] = EMU_FRACTION, [CALL_TIME] = EMU_TIME};
     char *field = (char *)profile + key->offset;
     size_t bytes;
-    if (key->kind == TEXT && value[0] != '\0' && strlen(value) < key->room) {
+    double number;
+    switch (key->kind) {
+    case TEXT:
+        if (value[0] == '\0' || strlen(value) >= key->room) break;
         memcpy(field, value, strlen(value) + 1);
         return true;
-    }
-    if (key->kind == BYTES && weir__parse_bytes(value, &bytes) && bytes > 0) {
+    case BYTES:
+        if (!weir__parse_bytes(value, &bytes) || bytes == 0) break;
         memcpy(field, &bytes, sizeof bytes);
         return true;
+    default:
+        if (!emu_quantity_read(quantities[key->kind], value, &number)) break;
+        memcpy(key->kind == CALL_TIME ? (char *)&reading->call_ns : field, &number, sizeof number);
+        return true;
     }
-    return emu_complain(place->complaint, "%s:%d: %s = \"%.60s\": expected %s", place->path, place->line, key->name,
-                        value, key->expected);
+    return complain_of(reading, key->name, value, key->expected);
 }
 
-static bool read_line(const struct place *place, char *line, unsigned *seen, struct emu_profile *profile) {
+/* call.ENTRY or law.LAW.ENTRY. The cost is checked now, and read when the granularity is known. */
+static bool set_cost(struct reading *reading, const char *key, enum emu_law law, const char *name, const char *value) {
+    const enum emu_entry entry = emu_entry_find(name);
+    char near[64];
+    emu_entry_nearest(name, near, sizeof near);
+    if (entry == EMU_ENTRIES)
+        return emu_complain(reading->complaint, "%s:%d: %.60s: expected an entry of the driver, as cuMemMap%s%s%s",
+                            reading->path, reading->line, key, near[0] ? "; did you mean " : "", near,
+                            near[0] ? "?" : "");
+    if (reading->costs[law][entry].line != 0) return given_twice(reading, key);
+    struct emu_cost cost;
+    if (strlen(value) >= sizeof reading->costs[law][entry].cost || !emu_cost_read(value, 1, &cost))
+        return complain_of(reading, key, value, EMU_COST_EXPECTED);
+    reading->costs[law][entry].line = reading->line;
+    strcpy(reading->costs[law][entry].cost, value);
+    return true;
+}
+
+static bool set_law(struct reading *reading, const char *key, const char *value) {
+    const char *name = key + strlen("law.");
+    for (enum emu_law law = EMU_LAW_PAGE; law < EMU_LAWS; law++) {
+        const size_t length = strlen(emu_law_names[law]);
+        if (strncmp(name, emu_law_names[law], length) == 0 && name[length] == '.')
+            return set_cost(reading, key, law, name + length + 1, value);
+    }
+    char given[32];
+    snprintf(given, sizeof given, "%.*s", (int)strcspn(name, "."), name);
+    const char *near = weir__nearest(given, emu_law_names + 1, EMU_LAWS - 1);
+    return emu_complain(reading->complaint,
+                        "%s:%d: %.60s: expected law.page.ENTRY, law.handle.ENTRY or "
+                        "law.range.ENTRY%s%s%s",
+                        reading->path, reading->line, key, near ? "; did you mean law." : "", near ? near : "",
+                        near ? "?" : "");
+}
+
+static bool read_line(struct reading *reading, char *line, struct emu_profile *profile) {
     line[strcspn(line, "#\n")] = '\0';
-    char *name = trim(line);
+    char *name = emu_trim(line);
     if (*name == '\0') return true;
     char *equals = strchr(name, '=');
     if (equals == NULL)
-        return emu_complain(place->complaint, "%s:%d: \"%.60s\": expected key = value", place->path, place->line, name);
+        return emu_complain(reading->complaint, "%s:%d: \"%.60s\": expected key = value", reading->path, reading->line,
+                            name);
     *equals = '\0';
-    name = trim(name);
+    name = emu_trim(name);
+    const char *value = emu_trim(equals + 1);
     for (unsigned i = 0; i < KEYS; i++) {
         if (strcmp(name, keys[i].name) != 0) continue;
-        if (*seen & 1u << i)
-            return emu_complain(place->complaint, "%s:%d: %s is given twice", place->path, place->line, name);
-        *seen |= 1u << i;
-        return set_key(place, &keys[i], trim(equals + 1), profile);
+        if (reading->seen & 1u << i) return given_twice(reading, name);
+        reading->seen |= 1u << i;
+        return set_key(reading, &keys[i], value, profile);
     }
-    return unknown_key(place, name);
+    if (strncmp(name, "call.", 5) == 0) return set_cost(reading, name, EMU_LAW_MEASURED, name + 5, value);
+    if (strncmp(name, "law.", 4) == 0) return set_law(reading, name, value);
+    return unknown_key(reading, name);
 }
 
 /* ---- one file --------------------------------------------------------------------------------------------------- */
 
-static bool check_profile(const struct place *place, unsigned seen, const struct emu_profile *profile) {
+static bool check_sizes(const struct reading *reading, const struct emu_profile *profile) {
     for (unsigned i = 0; i < KEYS; i++)
-        if (!(seen & 1u << i) && strcmp(keys[i].name, "note") != 0)
-            return emu_complain(place->complaint, "%s: %s is missing: expected %s", place->path, keys[i].name,
+        if (!(reading->seen & 1u << i) && keys[i].needed)
+            return emu_complain(reading->complaint, "%s: %s is missing: expected %s", reading->path, keys[i].name,
                                 keys[i].expected);
     const size_t granule = profile->granularity_bytes, page = (size_t)sysconf(_SC_PAGESIZE);
     if ((granule & (granule - 1)) != 0 || granule % page != 0)
         return emu_complain(
-            place->complaint,
-            "%s: granularity is %zu bytes: expected a power of two of at least this machine's page, %zu", place->path,
+            reading->complaint,
+            "%s: granularity is %zu bytes: expected a power of two of at least this machine's page, %zu", reading->path,
             granule, page);
+    if (profile->capacity_bytes < granule)
+        return emu_complain(reading->complaint, "%s: capacity is %zu bytes: expected at least the granularity, %zu",
+                            reading->path, profile->capacity_bytes, granule);
     return true;
 }
 
-static bool read_file(const char *path, FILE *file, struct emu_profile *profile, struct emu_complaint complaint) {
-    struct place place = {path, 0, complaint};
-    unsigned seen = 0;
+/* Copies both ways don't go faster than copies one way; what is not given is as fast. */
+static bool settle_together(const struct reading *reading, const char *direction, double alone, double *together) {
+    if (*together == 0) *together = alone;
+    if (*together <= alone) return true;
+    return emu_complain(reading->complaint, "%s: %s_together is %g B/s: expected at most %s_rate, %g B/s",
+                        reading->path, direction, *together, direction, alone);
+}
+
+static void settle_measured(const struct reading *reading, struct emu_profile *profile) {
+    for (enum emu_entry entry = 0; entry < EMU_ENTRIES; entry++) {
+        profile->calls[EMU_LAW_MEASURED][entry] = (struct emu_cost){.fixed_ns = reading->call_ns};
+        if (reading->costs[EMU_LAW_MEASURED][entry].line != 0)
+            emu_cost_read(reading->costs[EMU_LAW_MEASURED][entry].cost, profile->granularity_bytes,
+                          &profile->calls[EMU_LAW_MEASURED][entry]);
+    }
+}
+
+static void settle_law(const struct reading *reading, enum emu_law law, struct emu_profile *profile) {
+    struct emu_cost *costs = profile->calls[law];
+    memcpy(costs, profile->calls[EMU_LAW_MEASURED], sizeof profile->calls[law]);
+    for (size_t i = 0; i < sizeof under_law / sizeof *under_law; i++)
+        costs[under_law[i]] = (struct emu_cost){.fixed_ns = reading->call_ns};
+    for (size_t i = 0; i < sizeof law_costs / sizeof *law_costs; i++)
+        if (law_costs[i].law == law)
+            emu_cost_read(law_costs[i].cost, profile->granularity_bytes, &costs[law_costs[i].entry]);
+    for (enum emu_entry entry = 0; entry < EMU_ENTRIES; entry++)
+        if (reading->costs[law][entry].line != 0)
+            emu_cost_read(reading->costs[law][entry].cost, profile->granularity_bytes, &costs[entry]);
+}
+
+static bool settle_profile(const struct reading *reading, struct emu_profile *profile) {
+    if (!check_sizes(reading, profile) ||
+        !settle_together(reading, "to_device", profile->to_device_rate, &profile->to_device_together) ||
+        !settle_together(reading, "to_host", profile->to_host_rate, &profile->to_host_together))
+        return false;
+    const double in = profile->to_device_rate, out = profile->to_host_rate;
+    if (profile->peer_rate == 0) profile->peer_rate = in < out ? in : out; /* through the host */
+    settle_measured(reading, profile);
+    for (enum emu_law law = EMU_LAW_PAGE; law < EMU_LAWS; law++) settle_law(reading, law, profile);
+    return true;
+}
+
+static bool read_file(FILE *file, struct reading *reading, struct emu_profile *profile) {
     char line[512];
     while (fgets(line, sizeof line, file) != NULL) {
-        place.line++;
+        reading->line++;
         if (strchr(line, '\n') == NULL && !feof(file)) /* zero bytes count too: /dev/zero has one line without end */
-            return emu_complain(complaint, "%s:%d: the line is longer than %zu characters", path, place.line,
-                                sizeof line - 2);
-        if (!read_line(&place, line, &seen, profile)) return false;
+            return emu_complain(reading->complaint, "%s:%d: the line is longer than %zu characters", reading->path,
+                                reading->line, sizeof line - 2);
+        if (!read_line(reading, line, profile)) return false;
     }
-    return check_profile(&place, seen, profile);
+    if (ferror(file)) return emu_complain(reading->complaint, "%s: can't be read: %s", reading->path, strerror(errno));
+    return settle_profile(reading, profile);
+}
+
+bool emu_profile_parse(FILE *file, const char *path, struct emu_profile *profile, struct emu_complaint complaint) {
+    memset(profile, 0, sizeof *profile);
+    struct reading *reading = calloc(1, sizeof *reading); /* large: not for a stack of a thread */
+    if (reading == NULL) return emu_complain(complaint, "%s: no host memory", path);
+    reading->path = path;
+    reading->complaint = complaint;
+    const bool read = read_file(file, reading, profile);
+    free(reading);
+    return read;
 }
 
 /* ---- finding it ------------------------------------------------------------------------------------------------- */
@@ -161,8 +318,7 @@ bool emu_profile_read(const char *name, struct emu_profile *profile, struct emu_
     FILE *file =
         strchr(name, '/') != NULL ? open_path(path, complaint) : open_named(name, path, sizeof path, complaint);
     if (file == NULL) return false;
-    memset(profile, 0, sizeof *profile);
-    const bool read = read_file(path, file, profile, complaint);
+    const bool read = emu_profile_parse(file, path, profile, complaint);
     fclose(file);
     const char *base = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
     snprintf(profile->name, sizeof profile->name, "%.*s", (int)strcspn(base, "."), base);
