@@ -186,9 +186,7 @@ static bool ordered(const struct emu_visit *visit, const struct emu_access *befo
 static bool is_read(enum emu_act act) { return act == EMU_ACT_READ || act == EMU_ACT_HOST_READ; }
 
 /* What only those may do who own the bytes. */
-static bool is_use(enum emu_act act) {
-    return is_read(act) || act == EMU_ACT_WRITE || act == EMU_ACT_HOST_WRITE;
-}
+static bool is_use(enum emu_act act) { return is_read(act) || act == EMU_ACT_WRITE || act == EMU_ACT_HOST_WRITE; }
 
 static void check_segment(const struct segment *segment, uint64_t start, uint64_t bytes,
                           const struct emu_visit *visit) {
@@ -197,8 +195,7 @@ static void check_segment(const struct segment *segment, uint64_t start, uint64_
         return;
     }
     if (visit->act == EMU_ACT_TAKE && visit->lenient) return;
-    if (!ordered(visit, &segment->last))
-        visit->at_fault(visit->self, EMU_FAULT_RACE, &segment->last, start, bytes);
+    if (!ordered(visit, &segment->last)) visit->at_fault(visit->self, EMU_FAULT_RACE, &segment->last, start, bytes);
     if (is_read(visit->act)) {
         if (segment->state == UNWRITTEN)
             visit->at_fault(visit->self, EMU_FAULT_UNWRITTEN, &segment->last, start, bytes);
