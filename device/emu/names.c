@@ -11,11 +11,12 @@
 #include "device/emu/abi/names.h"
 #include "device/emu/abi/versions.h"
 #include "device/emu/emu_abi.h"
+#include "device/emu/kernel.h"
 #include "device/error.h"
 
 static atomic_uint_fast64_t unsupported_calls;
 
-uint64_t emu_names_unsupported_calls(void) { return atomic_load(&unsupported_calls); }
+uint64_t emu_unsupported_calls(void) { return atomic_load(&unsupported_calls); }
 
 static CUresult unsupported(const char *name, atomic_bool *said) {
     atomic_fetch_add(&unsupported_calls, 1);
@@ -31,6 +32,8 @@ static CUresult unsupported(const char *name, atomic_bool *said) {
         return unsupported(#symbol, &said);                                                                            \
     }
 EMU_NAME_LIST(BY_NAME_ONLY)
+#define OWN_BY_NAME_ONLY(member, symbol, parameters) BY_NAME_ONLY(symbol)
+WEIR__EMU_LIST(OWN_BY_NAME_ONLY)
 
 /* ---- versions --------------------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,4 @@ enum emu_variant {
  * else plain. NULL: there is none; *known says whether it would be in a later version. */
 emu_function emu_names_find(const char *entry, enum emu_variant variant, int version, bool *known);
 
-/* Calls so far of entries that are there by name only. */
-uint64_t emu_names_unsupported_calls(void);
-
 #endif
