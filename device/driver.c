@@ -96,7 +96,11 @@ static enum weir_status load_emulated(const char *settings) {
         own_emulated = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (own_emulated == NULL) return weir__fail(WEIR_NO_DEVICE, 0, "dlopen", "%s", dlerror());
         enum weir_status status = fill_table(&tables[MACHINE_EMULATED], own_emulated, path);
-        if (status != WEIR_OK) return status;
+        if (status != WEIR_OK) {
+            dlclose(own_emulated);
+            own_emulated = NULL;
+            return status;
+        }
     }
     const enum weir_status status = configure_emulated(&tables[MACHINE_EMULATED], settings);
     if (status == WEIR_OK) loaded[MACHINE_EMULATED] = &tables[MACHINE_EMULATED];

@@ -69,11 +69,7 @@
     X(error_name, cuGetErrorName, (CUresult code, const char **name))                                                  \
     X(error_string, cuGetErrorString, (CUresult code, const char **text))
 
-/* Present on the emulated driver only (device/emu/emu_abi.h). */
-#define WEIR__EMU_LIST(X)                                                                                              \
-    X(emu_configure, weirEmuConfigure, (const char *settings, char *message, size_t room))                             \
-    X(emu_submit, weirEmuSubmit, (const struct weir_emu_work *work, CUstream stream))                                  \
-    X(emu_profile, weirEmuProfile, (char *name, size_t room, size_t *granularity_bytes))
+/* Those that only the emulated driver has stand in device/emu/emu_abi.h: WEIR__EMU_LIST. */
 
 struct weir__driver {
 #define WEIR__DRIVER_MEMBER(member, symbol, parameters) CUresult(*member) parameters;

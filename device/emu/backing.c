@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/emu/settings.h"
 #include "device/error.h"
 
 /* ---- the count of mappings -------------------------------------------------------------------------------------- */
@@ -114,7 +115,7 @@ static struct file files[EMU_MOST_DEVICES];
 
 static bool open_file(CUdevice device) {
     struct file *file = &files[device];
-    if (file->open) return true;
+    if (file->open || !emu_settings()->backed) return true;
     char name[32];
     snprintf(name, sizeof name, "weir-emu-%d", device);
     file->descriptor = memfd_create(name, MFD_CLOEXEC);
@@ -145,7 +146,7 @@ bool emu_backing_take(CUdevice device, size_t bytes, size_t *offset) {
     struct file *file = &files[device];
     if (!open_file(device)) return false;
     if (take_hole(file, bytes, offset)) return true;
-    if (ftruncate(file->descriptor, (off_t)(file->end + bytes)) != 0) {
+    if (emu_settings()->backed && ftruncate(file->descriptor, (off_t)(file->end + bytes)) != 0) {
         weir__log(WEIR__LOG_ERROR, "emulated driver: ftruncate to %zu: %s", file->end + bytes, strerror(errno));
         return false;
     }
@@ -176,7 +177,8 @@ static void add_hole(struct file *file, size_t offset, size_t bytes) {
 
 void emu_backing_give(CUdevice device, size_t offset, size_t bytes) {
     struct file *file = &files[device];
-    if (fallocate(file->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
+    if (emu_settings()->backed &&
+        fallocate(file->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
         weir__log(WEIR__LOG_WARN, "emulated driver: fallocate: %s; released memory stays resident", strerror(errno));
     add_hole(file, offset, bytes);
 }
@@ -184,6 +186,7 @@ void emu_backing_give(CUdevice device, size_t offset, size_t bytes) {
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
 
 bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, size_t offset, unsigned splits) {
+    if (!emu_settings()->backed) return true;
     if (!room_for_mappings(splits)) return false;
     void *at = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, files[device].descriptor, (off_t)offset);
     if (at == MAP_FAILED) {
@@ -195,12 +198,14 @@ bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, size_t offs
 }
 
 void emu_backing_unmap(uintptr_t start, size_t bytes, unsigned splits) {
+    if (!emu_settings()->backed) return;
     void *at = mmap((void *)start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (at == MAP_FAILED) weir__log(WEIR__LOG_ERROR, "emulated driver: mmap of %zu bytes: %s", bytes, strerror(errno));
     mappings -= splits;
 }
 
 void emu_backing_protect(uintptr_t start, size_t bytes, CUmemAccess_flags access) {
+    if (!emu_settings()->backed) return;
     int protection = PROT_NONE;
     if (access == CU_MEM_ACCESS_FLAGS_PROT_READ) protection = PROT_READ;
     if (access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection = PROT_READ | PROT_WRITE;

@@ -6,64 +6,125 @@
 #include <unistd.h>
 
 #include "device/emu/clock.h"
+#include "device/emu/machine.h"
 #include "device/error.h"
 
-uint64_t emu_clock_now_ns(void) {
+static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void emu_clock_wait(struct emu_point point) {
-    if (point.position == 0) return;
-    pthread_mutex_lock(&point.queue->lock);
-    while (point.queue->completed < point.position) pthread_cond_wait(&point.queue->completed_more, &point.queue->lock);
-    pthread_mutex_unlock(&point.queue->lock);
+static void sleep_ns(uint64_t ns) {
+    struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (nanosleep(&left, &left) != 0) continue;
 }
 
-void emu_clock_wait_room(struct emu_queue *queue) { pthread_cond_wait(&queue->completed_more, &queue->lock); }
+/* ---- the host --------------------------------------------------------------------------------------------------- */
 
-void emu_clock_pushed(struct emu_queue *queue) { pthread_cond_signal(&queue->pushed_more); }
+static bool admits(void) { return true; }
+
+static void wait_passed(struct emu_point point) {
+    while (!emu_point_passed(point)) pthread_cond_wait(&point.queue->completed_more, emu_the_lock());
+}
+
+static CUresult host_waits(struct emu_point point) {
+    if (emu_point_passed(point)) return CUDA_SUCCESS;
+    emu_gates_host_waits();
+    wait_passed(point);
+    return CUDA_SUCCESS;
+}
+
+static CUresult wait_room(struct emu_queue *queue) {
+    emu_gates_host_waits();
+    pthread_cond_wait(&queue->completed_more, emu_the_lock());
+    return CUDA_SUCCESS;
+}
+
+static CUresult wait_gate(struct weir_emu_gate *gate) {
+    while (!gate->open) pthread_cond_wait(&gate->opened, emu_the_lock());
+    return CUDA_SUCCESS;
+}
+
+/* Modelled time means nothing on this clock. */
+static void open_gate(struct weir_emu_gate *gate, uint64_t delay_ns) {
+    (void)delay_ns;
+    emu_gate_opened(gate);
+}
+
+static void gate_opened(struct weir_emu_gate *gate) { (void)gate; }
+
+static void charge(double ns, bool may_switch) {
+    (void)ns;
+    (void)may_switch;
+}
+
+static void pause_ns(uint64_t ns) {
+    emu_gates_host_waits();
+    emu_unlock();
+    sleep_ns(ns);
+    emu_lock();
+}
+
+static bool thread_begin(const char *name, unsigned together) {
+    (void)name;
+    (void)together;
+    return true;
+}
+
+static void thread_end(void) {}
+
+/* ---- workers ---------------------------------------------------------------------------------------------------- */
+
+static void pushed(struct emu_queue *queue) { pthread_cond_signal(&queue->pushed_more); }
 
 /* Waits for the points of an operation, one after the other: what matters is when the last one has passed. */
-static void wait_for_points(struct emu_operation *operation) {
-    for (size_t i = 0; i < sizeof operation->after / sizeof *operation->after; i++) emu_clock_wait(operation->after[i]);
-    for (size_t i = 0; i < operation->after_many_count; i++) emu_clock_wait(operation->after_many[i]);
-    free(operation->after_many);
+static void wait_for_points(const struct emu_operation *operation) {
+    for (size_t i = 0; i < sizeof operation->after / sizeof *operation->after; i++) wait_passed(operation->after[i]);
+    for (size_t i = 0; i < operation->after_many_count; i++) wait_passed(operation->after_many[i]);
 }
 
-/* Takes the next operation; it stays counted as queued until it has happened. */
-static struct emu_operation next_operation(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    while (queue->completed == queue->pushed) pthread_cond_wait(&queue->pushed_more, &queue->lock);
-    const struct emu_operation operation = queue->operations[(queue->completed + 1) % EMU_QUEUE_ROOM];
-    pthread_mutex_unlock(&queue->lock);
-    return operation;
+static void delay(uint64_t ns) {
+    emu_unlock();
+    sleep_ns(ns);
+    emu_lock();
 }
 
-static void complete_operation(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    queue->completed++;
+static void run(const struct emu_operation *operation) {
+    emu_unlock();
+    emu_operation_run(operation);
+    emu_lock();
+}
+
+/* Makes the next operation happen; it stays at the head, and counted as queued, until it has. */
+static void happen(struct emu_queue *queue) {
+    struct emu_operation *operation = emu_queue_head(queue);
+    wait_for_points(operation);
+    if (queue->delay_ns > 0) delay(queue->delay_ns);
+    if (operation->kind == EMU_GATE) wait_gate(operation->gate);
+    if (emu_exiting()) return; /* what is still queued when the process ends never happens */
+    if (emu_operation_runs(operation)) run(operation);
+    emu_operation_settle(queue, operation);
     pthread_cond_broadcast(&queue->completed_more);
-    pthread_mutex_unlock(&queue->lock);
 }
 
 static void *work(void *argument) {
     struct emu_queue *queue = argument;
     pthread_setname_np(pthread_self(), "emu-stream");
-    for (;;) {
-        struct emu_operation operation = next_operation(queue);
-        wait_for_points(&operation);
-        if (emu_exiting()) break; /* what is still queued when the process ends never happens */
-        emu_operation_run(&operation);
-        complete_operation(queue);
+    emu_lock();
+    while (!emu_exiting()) {
+        if (queue->completed == queue->pushed)
+            pthread_cond_wait(&queue->pushed_more, emu_the_lock());
+        else
+            happen(queue);
     }
+    emu_unlock();
     for (;;) pause();
     return NULL;
 }
 
 /* Signals are for the program's own threads; a worker takes none. */
-bool emu_clock_prepare(struct emu_queue *queue) {
+static bool prepare(struct emu_queue *queue) {
     if (queue->has_worker) return true;
     sigset_t all, before;
     pthread_attr_t detached;
@@ -79,3 +140,18 @@ bool emu_clock_prepare(struct emu_queue *queue) {
     if (error != 0) weir__log(WEIR__LOG_ERROR, "emulated driver: no thread for a stream (error %d)", error);
     return queue->has_worker;
 }
+
+const struct emu_clock emu_clock_real = {.now_ns = now_ns,
+                                         .host_now_ns = now_ns,
+                                         .admits = admits,
+                                         .prepare = prepare,
+                                         .pushed = pushed,
+                                         .wait = host_waits,
+                                         .wait_room = wait_room,
+                                         .wait_gate = wait_gate,
+                                         .open_gate = open_gate,
+                                         .gate_opened = gate_opened,
+                                         .charge = charge,
+                                         .pause = pause_ns,
+                                         .thread_begin = thread_begin,
+                                         .thread_end = thread_end};

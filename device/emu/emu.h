@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulated CUDA driver from inside: what all of its files share.
  *
- * Words. entry: a function of the driver's ABI. device, context: as in CUDA; only primary contexts exist. stream: a
- * handle; queue: the operations behind it, which outlives the handle. operation: a piece of queued work, as data, with
- * the points it must come after. point: a position in a queue. clock: what makes operations happen (clock.h).
- * page: a physical handle. mapping: a page, whole, at an address. reservation: a run of addresses.
+ * Words. entry: a function of the driver's ABI. device, context: as in CUDA. stream: a handle; queue: the operations
+ * behind it, which outlives the handle. operation: a piece of queued work, as data, with the points it must come after.
+ * point: a position in a queue. clock: what makes operations happen (clock.h). watch: what checks their order (watch.h).
+ * page: a physical handle. mapping: a page, whole, at an address. reservation: a run of addresses. gate: what holds
+ * streams until it is opened.
  *
  * Layers, each calling only downwards:
  *
- *     entries_*.c   check arguments and the current context, then one or two calls down
- *     context.c     devices, contexts, who is current          stream.c event.c   handles over queues
- *     queue.c       operations and their order                 memory.c host.c    the books of addresses
- *     clock_real.c  makes operations happen                    backing.c          mmap, memfd
- *     ranges.c slots.c settings.c profile.c   plain data structures and readers
+ *     entries_*.c   check arguments, then one or two calls down        entry.c    what every call begins with
+ *     context.c     devices, contexts, who is current                  capture.c  graphs
+ *     stream.c event.c gate.c   handles over queues                    faults.c   calls that are made to fail
+ *     queue.c       operations and their order                         memory.c host.c    the books of addresses
+ *     clock_real.c clock_virtual.c   make operations happen            watch*.c   the order of accesses
+ *     backing.c     mmap, memfd                                        ranges.c slots.c settings.c profile.c   plain data
  *
- * Locks, in the order in which they may be taken: context.order, a queue's lock, an event's lock, the memory lock, a
- * slots lock. None is held while an operation runs or the host waits for one. */
+ * One lock guards everything. It is held for the books only: not while an operation runs, nor while the host waits. */
 #ifndef WEIR_EMU_EMU_H
 #define WEIR_EMU_EMU_H
 
@@ -27,40 +28,62 @@
 #include "device/cuda_abi.h"
 #include "device/driver.h"
 #include "device/emu/emu_abi.h"
+#include "device/emu/entries.h"
 
-enum { EMU_MOST_DEVICES = 16 };
+enum { EMU_MOST_DEVICES = 64 };
 
 #define EMU_API __attribute__((visibility("default")))
 
 /* The entries have the types that the library's table expects, by construction. */
 #define EMU_DECLARE(member, symbol, parameters) EMU_API CUresult symbol parameters;
+#define EMU_DECLARE_2(symbol, parameters)       EMU_API CUresult symbol parameters;
 WEIR__DRIVER_LIST(EMU_DECLARE)
 WEIR__EMU_LIST(EMU_DECLARE)
+EMU_ENTRY_LIST(EMU_DECLARE_2)
 #undef EMU_DECLARE
-/* What programs pair with them. */
-EMU_API CUresult cuCtxSetCurrent(CUcontext context);
-EMU_API CUresult cuCtxGetDevice(CUdevice *device);
+#undef EMU_DECLARE_2
 
 struct emu_queue;
 
-struct CUctx_st {
-    int ordinal;
-    unsigned retained;        /* by cuDevicePrimaryCtxRetain; 0: inactive. Guarded by the machine's lock */
-    pthread_mutex_t order;    /* makes "after all blocking streams" and the push one step; guards `queues` */
-    struct emu_queue *queues; /* every queue that was ever used here; never freed, so that points stay valid */
-    struct emu_queue *legacy;
-};
+void emu_lock(void);
+void emu_unlock(void);
+
+/* ---- entry.c ---------------------------------------------------------------------------------------------------- */
+
+/* Begins a call: CUDA_SUCCESS when it may go on (after cuInit; not in a host function, a forked child, an exiting
+ * process or a thread that the clock does not admit; no fault asked for), and then the lock is held until emu_leave.
+ * Counts the call, and charges its fixed cost. `context`: gets the calling thread's current one, and the call fails
+ * without; NULL: it needs none. */
+CUresult emu_enter(enum emu_entry entry, CUcontext *context);
+/* Ends it: gives the lock up, and the code on. */
+CUresult emu_leave(CUresult code);
+/* Charges what depends on the amounts. Needs the lock. */
+void emu_charge(enum emu_entry entry, size_t handles, size_t bytes);
 
 /* ---- context.c -------------------------------------------------------------------------------------------------- */
 
-extern struct CUctx_st emu_contexts[EMU_MOST_DEVICES];
+struct CUctx_st {
+    bool alive;
+    bool primary;
+    CUdevice device;
+    unsigned retained;        /* a primary one: by cuDevicePrimaryCtxRetain; 0: inactive */
+    unsigned flags;
+    struct emu_queue *queues; /* every queue that was ever used here; never freed, so that points stay valid */
+    struct emu_queue *legacy;
+    struct CUctx_st *next; /* of the device */
+    uint64_t peers;        /* bit d: access to device d's memory is enabled */
+};
 
-/* CUDA_SUCCESS when entries may run: after cuInit, not in a host function, not while the process exits. */
-CUresult emu_ready(void);
-/* emu_ready, and the calling thread's current context. CUDA_ERROR_INVALID_CONTEXT when there is none. */
-CUresult emu_current(CUcontext *context);
+/* The device's contexts, alive or not. These need the lock. */
+CUcontext emu_contexts(CUdevice device);
+bool emu_context_alive(CUcontext context);
+/* A new context, current in the calling thread; what all versions of cuCtxCreate come to. Needs the lock. */
+CUresult emu_context_create(CUcontext *context, unsigned flags, CUdevice device);
+bool emu_context_flags_valid(unsigned flags);
 bool emu_device_exists(CUdevice device);
 bool emu_exiting(void);
+/* The calling thread's current context, or NULL. */
+CUcontext emu_current(void);
 
 /* Set by the clock around a host function: entries are refused in it. */
 extern _Thread_local bool emu_in_host_function;

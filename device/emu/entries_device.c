@@ -4,16 +4,18 @@
 #include <string.h>
 
 #include "device/emu/emu.h"
+#include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/settings.h"
 
 enum { DRIVER_VERSION = 13000 };
 
-static CUresult check_device(CUdevice device, const void *place) {
-    const CUresult code = emu_ready();
+/* Enters a call that asks something of a device. */
+static CUresult enter_device(enum emu_entry entry, CUdevice device, const void *place) {
+    const CUresult code = emu_enter(entry, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (place == NULL) return CUDA_ERROR_INVALID_VALUE;
-    return emu_device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (place == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    return emu_device_exists(device) ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_DEVICE);
 }
 
 /* Allowed before cuInit. */
@@ -24,17 +26,18 @@ CUresult cuDriverGetVersion(int *version) {
 }
 
 CUresult cuDeviceGetCount(int *count) {
-    const CUresult code = emu_ready();
+    const CUresult code = emu_enter(EMU_AT_cuDeviceGetCount, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (count == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (count == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     *count = emu_settings()->devices;
-    return CUDA_SUCCESS;
+    return emu_leave(CUDA_SUCCESS);
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
-    const CUresult code = check_device(ordinal, device);
-    if (code == CUDA_SUCCESS) *device = ordinal;
-    return code;
+    const CUresult code = enter_device(EMU_AT_cuDeviceGet, ordinal, device);
+    if (code != CUDA_SUCCESS) return code;
+    *device = ordinal;
+    return emu_leave(CUDA_SUCCESS);
 }
 
 static CUresult write_text(char *place, int room, const char *text) {
@@ -44,22 +47,23 @@ static CUresult write_text(char *place, int room, const char *text) {
 }
 
 CUresult cuDeviceGetName(char *name, int room, CUdevice device) {
-    const CUresult code = check_device(device, name);
-    return code == CUDA_SUCCESS ? write_text(name, room, emu_settings()->profile.device_name) : code;
+    const CUresult code = enter_device(EMU_AT_cuDeviceGetName, device, name);
+    return code != CUDA_SUCCESS ? code : emu_leave(write_text(name, room, emu_settings()->profile.device_name));
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int room, CUdevice device) {
-    const CUresult code = check_device(device, id);
+    const CUresult code = enter_device(EMU_AT_cuDeviceGetPCIBusId, device, id);
     if (code != CUDA_SUCCESS) return code;
     char text[32];
     snprintf(text, sizeof text, "0000:%02X:00.0", (unsigned)device + 1u);
-    return write_text(id, room, text);
+    return emu_leave(write_text(id, room, text));
 }
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    const CUresult code = check_device(device, bytes);
-    if (code == CUDA_SUCCESS) *bytes = emu_settings()->capacity_bytes;
-    return code;
+    const CUresult code = enter_device(EMU_AT_cuDeviceTotalMem_v2, device, bytes);
+    if (code != CUDA_SUCCESS) return code;
+    *bytes = emu_settings()->capacity_bytes;
+    return emu_leave(CUDA_SUCCESS);
 }
 
 /* 0 for what the emulated device does not have. */
@@ -84,11 +88,11 @@ static int attribute(CUdevice_attribute name, CUdevice device) {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute name, CUdevice device) {
     enum { LAST_KNOWN = 200 }; /* CUDA 13 has 147 */
-    const CUresult code = check_device(device, value);
+    const CUresult code = enter_device(EMU_AT_cuDeviceGetAttribute, device, value);
     if (code != CUDA_SUCCESS) return code;
-    if ((int)name < 1 || (int)name > LAST_KNOWN) return CUDA_ERROR_INVALID_VALUE;
+    if ((int)name < 1 || (int)name > LAST_KNOWN) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     *value = attribute(name, device);
-    return CUDA_SUCCESS;
+    return emu_leave(CUDA_SUCCESS);
 }
 
 CUresult weirEmuProfile(char *name, size_t room, size_t *granularity_bytes) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries for device memory, plain and virtual, and for pinned host memory. */
+/* The library's entries for device memory, plain and virtual, and for pinned host memory. */
 #include "device/emu/emu.h"
 #include "device/emu/host.h"
 #include "device/emu/memory.h"
@@ -10,54 +10,56 @@
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     CUcontext context;
-    const CUresult code = emu_current(&context);
+    const CUresult code = emu_enter(EMU_AT_cuMemGetInfo_v2, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (free_bytes == NULL || total_bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (free_bytes == NULL || total_bytes == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     *total_bytes = emu_settings()->capacity_bytes;
-    *free_bytes = *total_bytes - emu_memory_used(context->ordinal);
-    return CUDA_SUCCESS;
+    *free_bytes = emu_memory_free(context->device);
+    return emu_leave(CUDA_SUCCESS);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     CUcontext context;
-    CUresult code = emu_current(&context);
+    CUresult code = emu_enter(EMU_AT_cuMemAlloc_v2, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (address == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (address == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     uintptr_t start = 0;
-    code = emu_memory_alloc(context->ordinal, bytes, &start);
+    code = emu_memory_alloc(context, bytes, &start);
     if (code == CUDA_SUCCESS) *address = start;
-    return code;
+    emu_charge(EMU_AT_cuMemAlloc_v2, 1, bytes);
+    return emu_leave(code);
 }
 
 /* Waits for the work of the device that owns the memory, as programs rely on. */
 CUresult cuMemFree_v2(CUdeviceptr address) {
     CUcontext context;
-    CUresult code = emu_current(&context);
-    if (code != CUDA_SUCCESS || address == 0) return code;
+    CUresult code = emu_enter(EMU_AT_cuMemFree_v2, &context);
+    if (code != CUDA_SUCCESS) return code;
+    if (address == 0) return emu_leave(CUDA_SUCCESS);
     CUdevice device;
     code = emu_memory_begin_free((uintptr_t)address, &device);
-    if (code != CUDA_SUCCESS) return code;
-    code = emu_context_wait(&emu_contexts[device]);
-    emu_memory_finish_free((uintptr_t)address);
-    return code;
+    if (code != CUDA_SUCCESS) return emu_leave(code);
+    code = emu_device_wait(device);
+    emu_memory_finish_free((uintptr_t)address, "cuMemFree");
+    return emu_leave(code);
 }
 
 /* ---- virtual ---------------------------------------------------------------------------------------------------- */
 
 CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags) {
-    CUresult code = emu_ready();
+    CUresult code = emu_enter(EMU_AT_cuMemAddressReserve, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (address == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (address == NULL || flags != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     uintptr_t start = 0;
     code = emu_memory_reserve((uintptr_t)wanted, bytes, alignment, &start);
     if (code == CUDA_SUCCESS) *address = start;
-    return code;
+    return emu_leave(code);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-    const CUresult code = emu_ready();
-    return code != CUDA_SUCCESS ? code : emu_memory_unreserve((uintptr_t)address, bytes);
+    const CUresult code = emu_enter(EMU_AT_cuMemAddressFree, NULL);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_memory_unreserve((uintptr_t)address, bytes));
 }
 
 /* Pages are pinned memory of a device of this machine, without a way to share them with another process. */
@@ -70,39 +72,51 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
                                        CUmemAllocationGranularity_flags option) {
-    CUresult code = emu_ready();
-    if (code == CUDA_SUCCESS) code = check_properties(properties);
+    CUresult code = emu_enter(EMU_AT_cuMemGetAllocationGranularity, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (bytes == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
-    *bytes = emu_settings()->granularity_bytes;
-    return CUDA_SUCCESS;
+    code = check_properties(properties);
+    if (code == CUDA_SUCCESS && (bytes == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) *bytes = emu_settings()->granularity_bytes;
+    return emu_leave(code);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags) {
-    CUresult code = emu_ready();
-    if (code == CUDA_SUCCESS) code = check_properties(properties);
+    CUresult code = emu_enter(EMU_AT_cuMemCreate, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (handle == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return emu_memory_create(properties->location.id, bytes, handle);
+    code = check_properties(properties);
+    if (code == CUDA_SUCCESS && (handle == NULL || flags != 0)) code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) code = emu_memory_create(properties->location.id, bytes, handle);
+    emu_charge(EMU_AT_cuMemCreate, 1, bytes);
+    return emu_leave(code);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    const CUresult code = emu_ready();
-    return code != CUDA_SUCCESS ? code : emu_memory_release(handle);
+    const CUresult code = emu_enter(EMU_AT_cuMemRelease, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    emu_charge(EMU_AT_cuMemRelease, 1, 0);
+    return emu_leave(emu_memory_release(handle));
 }
 
+/* An offset must be 0, as the documentation demands. */
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
-    const CUresult code = emu_ready();
+    CUresult code = emu_enter(EMU_AT_cuMemMap, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (offset != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE; /* as the documentation demands of offset */
-    return emu_memory_map((uintptr_t)address, bytes, handle);
+    if (offset != 0 || flags != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    code = emu_memory_map((uintptr_t)address, bytes, handle);
+    emu_charge(EMU_AT_cuMemMap, 1, bytes);
+    return emu_leave(code);
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
-    const CUresult code = emu_ready();
-    return code != CUDA_SUCCESS ? code : emu_memory_unmap((uintptr_t)address, bytes);
+    size_t handles = 0;
+    CUresult code = emu_enter(EMU_AT_cuMemUnmap, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    code = emu_memory_unmap((uintptr_t)address, bytes, &handles);
+    emu_charge(EMU_AT_cuMemUnmap, handles, bytes);
+    return emu_leave(code);
 }
 
 static bool valid_access(const CUmemAccessDesc *access) {
@@ -112,14 +126,16 @@ static bool valid_access(const CUmemAccessDesc *access) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
-    CUresult code = emu_ready();
+    size_t handles = 0;
+    CUresult code = emu_enter(EMU_AT_cuMemSetAccess, NULL);
     if (code != CUDA_SUCCESS) return code;
-    if (access == NULL || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (access == NULL || count == 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count; i++)
-        if (!valid_access(&access[i])) return CUDA_ERROR_INVALID_VALUE;
+        if (!valid_access(&access[i])) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++)
-        code = emu_memory_set_access((uintptr_t)address, bytes, access[i].location.id, access[i].flags);
-    return code;
+        code = emu_memory_set_access((uintptr_t)address, bytes, access[i].location.id, access[i].flags, &handles);
+    emu_charge(EMU_AT_cuMemSetAccess, handles, bytes);
+    return emu_leave(code);
 }
 
 /* ---- pinned host memory ----------------------------------------------------------------------------------------- */
@@ -127,32 +143,37 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     enum { KNOWN = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED };
     CUcontext context;
-    const CUresult code = emu_current(&context);
+    CUresult code = emu_enter(EMU_AT_cuMemHostAlloc, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (address == NULL || (flags & ~(unsigned)KNOWN) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return emu_host_alloc(bytes, address);
+    if (address == NULL || (flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    code = emu_host_alloc(bytes, address);
+    emu_charge(EMU_AT_cuMemHostAlloc, 1, bytes);
+    return emu_leave(code);
 }
 
 /* Waits for the device: a copy that is queued may use the memory. */
 CUresult cuMemFreeHost(void *address) {
     CUcontext context;
-    CUresult code = emu_current(&context);
-    if (code == CUDA_SUCCESS) code = emu_context_wait(context);
-    return code != CUDA_SUCCESS ? code : emu_host_free(address);
+    CUresult code = emu_enter(EMU_AT_cuMemFreeHost, &context);
+    if (code != CUDA_SUCCESS) return code;
+    code = emu_context_wait(context);
+    return emu_leave(code != CUDA_SUCCESS ? code : emu_host_free(address));
 }
 
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
     enum { KNOWN = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY };
     CUcontext context;
-    const CUresult code = emu_current(&context);
+    CUresult code = emu_enter(EMU_AT_cuMemHostRegister_v2, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
-    if ((flags & ~(unsigned)KNOWN) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return emu_host_register((uintptr_t)address, bytes);
+    if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
+    if ((flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    code = emu_host_register((uintptr_t)address, bytes);
+    emu_charge(EMU_AT_cuMemHostRegister_v2, 1, bytes);
+    return emu_leave(code);
 }
 
 CUresult cuMemHostUnregister(void *address) {
     CUcontext context;
-    const CUresult code = emu_current(&context);
-    return code != CUDA_SUCCESS ? code : emu_host_unregister((uintptr_t)address);
+    const CUresult code = emu_enter(EMU_AT_cuMemHostUnregister, &context);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_host_unregister((uintptr_t)address));
 }

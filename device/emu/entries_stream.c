@@ -1,151 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries for streams, events and the work that is queued on them. */
+/* The library's entries for streams, events and the work that is queued on them. */
 #include "device/emu/clock.h"
+#include "device/emu/cost.h"
 #include "device/emu/emu.h"
 #include "device/emu/event.h"
 #include "device/emu/memory.h"
+#include "device/emu/settings.h"
 #include "device/emu/stream.h"
+#include "device/emu/submit.h"
 
-static CUresult find_queue(CUstream stream, struct emu_queue **queue) {
+/* Enters a call that names a stream of the current context; the lock is held when it gives CUDA_SUCCESS. */
+static CUresult enter_stream(enum emu_entry entry, CUstream stream, struct emu_queue **queue) {
     CUcontext context;
-    const CUresult code = emu_current(&context);
-    return code != CUDA_SUCCESS ? code : emu_stream_queue(context, stream, queue);
+    CUresult code = emu_enter(entry, &context);
+    if (code != CUDA_SUCCESS) return code;
+    code = emu_stream_queue(context, stream, queue);
+    return code == CUDA_SUCCESS ? CUDA_SUCCESS : emu_leave(code);
+}
+
+/* Enters a call that names an event. */
+static CUresult enter_event(enum emu_entry entry, CUevent event) {
+    const CUresult code = emu_enter(entry, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    return emu_event_alive(event) ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     CUcontext context;
-    const CUresult code = emu_current(&context);
+    const CUresult code = emu_enter(EMU_AT_cuStreamCreate, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (stream == NULL || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-    return emu_stream_create(context, flags == CU_STREAM_DEFAULT, stream);
+    if (stream == NULL || flags > CU_STREAM_NON_BLOCKING) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    return emu_leave(emu_stream_create(context, flags, 0, stream));
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
-    const CUresult code = emu_ready();
-    return code != CUDA_SUCCESS ? code : emu_stream_destroy(stream);
+    const CUresult code = emu_enter(EMU_AT_cuStreamDestroy_v2, NULL);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_stream_destroy(stream));
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
-    if (code == CUDA_SUCCESS) emu_clock_wait(emu_queue_end(queue));
-    return code;
+    const CUresult code = enter_stream(EMU_AT_cuStreamSynchronize, stream, &queue);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_stream_wait(queue));
 }
 
 CUresult cuStreamQuery(CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
-    if (code != CUDA_SUCCESS) return code;
-    return emu_point_passed(emu_queue_end(queue)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    const CUresult code = enter_stream(EMU_AT_cuStreamQuery, stream, &queue);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_stream_query(queue));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
+    const CUresult code = enter_stream(EMU_AT_cuStreamWaitEvent, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
-    if (!emu_event_alive(event)) return CUDA_ERROR_INVALID_HANDLE;
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    const struct emu_operation wait = {.kind = EMU_WAIT, .after = {emu_event_point(event)}};
-    struct emu_point point;
-    return emu_queue_push(queue, &wait, &point);
+    if (!emu_event_alive(event)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    if (flags > 1 /* CU_EVENT_WAIT_EXTERNAL */) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    return emu_leave(emu_submit_wait(queue, event));
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    enum { KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING };
     CUcontext context;
-    const CUresult code = emu_current(&context);
+    const CUresult code = emu_enter(EMU_AT_cuEventCreate, &context);
     if (code != CUDA_SUCCESS) return code;
-    if (event == NULL || (flags & ~(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)) != 0)
-        return flags & CU_EVENT_INTERPROCESS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-    return emu_event_create(context, flags, event);
+    if (flags & CU_EVENT_INTERPROCESS) return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
+    if (event == NULL || (flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    return emu_leave(emu_event_create(context, flags, event));
 }
 
 CUresult cuEventDestroy_v2(CUevent event) {
-    const CUresult code = emu_ready();
-    return code != CUDA_SUCCESS ? code : emu_event_destroy(event);
+    const CUresult code = emu_enter(EMU_AT_cuEventDestroy_v2, NULL);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_event_destroy(event));
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
+    const CUresult code = enter_stream(EMU_AT_cuEventRecord, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
-    return emu_event_alive(event) ? emu_event_record(event, queue) : CUDA_ERROR_INVALID_HANDLE;
+    return emu_leave(emu_event_alive(event) ? emu_submit_record(queue, event) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 CUresult cuEventQuery(CUevent event) {
-    const CUresult code = emu_ready();
-    if (code != CUDA_SUCCESS) return code;
-    if (!emu_event_alive(event)) return CUDA_ERROR_INVALID_HANDLE;
-    return emu_point_passed(emu_event_point(event)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    const CUresult code = enter_event(EMU_AT_cuEventQuery, event);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_event_query(event));
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-    const CUresult code = emu_ready();
-    if (code != CUDA_SUCCESS) return code;
-    if (!emu_event_alive(event)) return CUDA_ERROR_INVALID_HANDLE;
-    emu_clock_wait(emu_event_point(event));
-    return CUDA_SUCCESS;
+    const CUresult code = enter_event(EMU_AT_cuEventSynchronize, event);
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_event_wait(event));
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
-    const CUresult code = emu_ready();
+    const CUresult code = enter_event(EMU_AT_cuEventElapsedTime, begin);
     if (code != CUDA_SUCCESS) return code;
-    if (ms == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_event_alive(begin) || !emu_event_alive(end)) return CUDA_ERROR_INVALID_HANDLE;
-    return emu_event_elapsed(begin, end, ms);
+    if (ms == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (!emu_event_alive(end)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    return emu_leave(emu_event_elapsed(begin, end, ms));
 }
 
 /* ---- work ------------------------------------------------------------------------------------------------------- */
 
-static CUresult push_function(CUstream stream, CUhostFn function, void *argument) {
-    struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
-    if (code != CUDA_SUCCESS) return code;
-    const struct emu_operation call = {.kind = EMU_FUNCTION, .function = {function, argument}};
-    struct emu_point point;
-    return emu_queue_push(queue, &call, &point);
-}
-
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
-    if (function == NULL) return CUDA_ERROR_INVALID_VALUE;
-    return push_function(stream, function, argument);
+    struct emu_queue *queue;
+    const CUresult code = enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
+    if (code != CUDA_SUCCESS) return code;
+    if (function == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    const struct emu_operation call = {.kind = EMU_FUNCTION,
+                                       .name = "host function",
+                                       .alone_ns = emu_settings()->profile.host_function_ns,
+                                       .function = {function, argument}};
+    struct emu_point point;
+    return emu_leave(emu_queue_push(queue, &call, &point));
 }
 
-/* On the real clock work takes the time it takes; the description is checked and asks for nothing. */
+/* Work that costs neither arithmetic nor memory (a transfer that something else makes) occupies no engine. */
 CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
-    if (work == NULL || work->size != sizeof *work) return CUDA_ERROR_INVALID_VALUE;
-    if (work->access_count > 0 && work->accesses == NULL) return CUDA_ERROR_INVALID_VALUE;
-    return push_function(stream, work->function, work->argument);
+    struct emu_queue *queue;
+    const CUresult code = enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
+    if (code != CUDA_SUCCESS) return code;
+    if (work == NULL || work->size != sizeof *work || (work->access_count > 0 && work->accesses == NULL))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    const bool costs = work->flops > 0 || work->bytes > 0;
+    const struct emu_operation kernel = {.kind = EMU_KERNEL,
+                                         .engine = costs ? EMU_ENGINE_COMPUTE : EMU_ENGINE_NONE,
+                                         .name = work->name,
+                                         .alone_ns = emu_cost_kernel(work->flops, work->bytes),
+                                         .accesses = work->accesses,
+                                         .access_count = work->access_count,
+                                         .described = work->accesses != NULL,
+                                         .function = {work->function, work->argument}};
+    struct emu_point point;
+    return emu_leave(emu_queue_push(queue, &kernel, &point));
 }
 
-/* Copies from or to pageable memory are over when the call returns: a real driver stages them through memory of its
- * own, and programs reuse theirs at once. */
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     struct emu_queue *queue;
-    CUresult code = find_queue(stream, &queue);
-    if (code != CUDA_SUCCESS || bytes == 0) return code;
-    const enum emu_place target = emu_memory_place((uintptr_t)to, bytes, true);
-    const enum emu_place source = emu_memory_place((uintptr_t)from, bytes, false);
-    if (to == 0 || from == 0 || target == EMU_PLACE_INVALID || source == EMU_PLACE_INVALID)
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct emu_operation copy = {.kind = EMU_COPY,
-                                       .copy = {(void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes}};
-    struct emu_point point;
-    code = emu_queue_push(queue, &copy, &point);
-    if (code == CUDA_SUCCESS && (target == EMU_PLACE_PAGEABLE || source == EMU_PLACE_PAGEABLE)) emu_clock_wait(point);
-    return code;
+    const CUresult code = enter_stream(EMU_AT_cuMemcpyAsync, stream, &queue);
+    if (code != CUDA_SUCCESS) return code;
+    const struct emu_rows rows = {(uintptr_t)to, (uintptr_t)from, bytes, 1, bytes, bytes};
+    return emu_leave(emu_submit_copy(queue, &rows, EMU_COPY_ANY));
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = find_queue(stream, &queue);
-    if (code != CUDA_SUCCESS || bytes == 0) return code;
-    const enum emu_place place = emu_memory_place((uintptr_t)at, bytes, true);
-    if (place != EMU_PLACE_DEVICE && place != EMU_PLACE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    const struct emu_operation set = {.kind = EMU_SET, .set = {(void *)(uintptr_t)at, bytes, value}};
-    struct emu_point point;
-    return emu_queue_push(queue, &set, &point);
+    const CUresult code = enter_stream(EMU_AT_cuMemsetD8Async, stream, &queue);
+    if (code != CUDA_SUCCESS) return code;
+    return emu_leave(emu_submit_set(queue, (uintptr_t)at, value, 1, bytes, 1, bytes));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/emu/event.h"
 
+#include "device/emu/capture.h"
 #include "device/emu/clock.h"
 
 static struct emu_slots events = EMU_SLOTS_INITIALIZER(struct CUevent_st);
@@ -8,14 +9,12 @@ static struct emu_slots events = EMU_SLOTS_INITIALIZER(struct CUevent_st);
 CUresult emu_event_create(CUcontext context, unsigned flags, CUevent *event) {
     CUevent made = emu_slots_take(&events);
     if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!made->ready) pthread_mutex_init(&made->lock, NULL);
-    made->ready = true;
-    pthread_mutex_lock(&made->lock);
     made->context = context;
     made->flags = flags;
+    made->born = made->started;
     made->recorded = 0;
     made->point = (struct emu_point){0};
-    pthread_mutex_unlock(&made->lock);
+    made->capture = NULL;
     *event = made;
     return CUDA_SUCCESS;
 }
@@ -24,61 +23,69 @@ bool emu_event_alive(CUevent event) { return emu_slots_alive(&events, event); }
 
 CUresult emu_event_destroy(CUevent event) {
     if (!emu_event_alive(event)) return CUDA_ERROR_INVALID_HANDLE;
+    emu_watch_drop(&event->moment);
     emu_slots_give(&events, event);
     return CUDA_SUCCESS;
 }
 
 void emu_events_forget(CUcontext context) {
     for (CUevent event = emu_slots_next(&events, NULL); event != NULL; event = emu_slots_next(&events, event))
-        if (event->context == context) emu_slots_give(&events, event);
+        if (event->context == context) emu_event_destroy(event);
 }
 
-/* Two threads may record one event at once: the record with the higher number wins, whoever publishes last. */
+void emu_events_leave_capture(struct emu_capture *capture) {
+    for (CUevent event = emu_slots_next(&events, NULL); event != NULL; event = emu_slots_next(&events, event))
+        if (event->capture == capture) event->capture = NULL;
+}
+
+/* The push may wait for room, and another thread may record or destroy the event meanwhile: the record with the higher
+ * number wins, whoever publishes last. */
 CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
     if (event->context != queue->context) return CUDA_ERROR_INVALID_HANDLE;
-    pthread_mutex_lock(&event->lock);
     const uint64_t sequence = ++event->started;
-    pthread_mutex_unlock(&event->lock);
-
-    const struct emu_operation record = {.kind = EMU_RECORD, .record = {event, sequence}};
+    const struct emu_operation record = {.kind = EMU_RECORD, .described = true, .record = {event, sequence}};
     struct emu_point point;
     const CUresult code = emu_queue_push(queue, &record, &point);
-    if (code != CUDA_SUCCESS) return code;
-
-    pthread_mutex_lock(&event->lock);
-    if (sequence > event->recorded) {
-        event->recorded = sequence;
-        event->point = point;
-    }
-    pthread_mutex_unlock(&event->lock);
+    if (code != CUDA_SUCCESS || sequence <= event->born || sequence <= event->recorded) return code;
+    event->recorded = sequence;
+    event->point = point;
+    event->capture = NULL;
+    emu_watch_drop(&event->moment);
+    event->moment = emu_watch_now(queue);
     return CUDA_SUCCESS;
 }
 
-struct emu_point emu_event_point(CUevent event) {
-    pthread_mutex_lock(&event->lock);
-    const struct emu_point point = event->point;
-    pthread_mutex_unlock(&event->lock);
-    return point;
+struct emu_point emu_event_point(CUevent event) { return event->point; }
+
+CUresult emu_event_query(CUevent event) {
+    const CUresult legal = emu_capture_check_event(event);
+    if (legal != CUDA_SUCCESS) return legal;
+    if (!emu_point_passed(event->point)) return CUDA_ERROR_NOT_READY;
+    emu_watch_host_saw(event->moment);
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_event_wait(CUevent event) {
+    const CUresult legal = emu_capture_check_event(event);
+    if (legal != CUDA_SUCCESS) return legal;
+    struct emu_moment moment = emu_watch_copy(event->moment);
+    const CUresult code = emu_clock->wait(event->point);
+    if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
+    emu_watch_drop(&moment);
+    return code;
 }
 
 void emu_event_passed(CUevent event, uint64_t sequence) {
-    pthread_mutex_lock(&event->lock);
-    if (sequence > event->passed && !(event->flags & CU_EVENT_DISABLE_TIMING)) {
-        event->passed = sequence;
-        event->passed_ns = emu_clock_now_ns();
-    }
-    pthread_mutex_unlock(&event->lock);
+    if (sequence <= event->passed || (event->flags & CU_EVENT_DISABLE_TIMING)) return;
+    event->passed = sequence;
+    event->passed_ns = emu_clock->now_ns();
 }
 
 /* Reads the time of the latest record. */
 static CUresult read_time(CUevent event, uint64_t *ns) {
-    pthread_mutex_lock(&event->lock);
-    const bool timed = event->recorded != 0 && !(event->flags & CU_EVENT_DISABLE_TIMING);
-    const bool passed = event->passed >= event->recorded;
     *ns = event->passed_ns;
-    pthread_mutex_unlock(&event->lock);
-    if (!timed) return CUDA_ERROR_INVALID_HANDLE;
-    return passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (event->recorded == 0 || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+    return event->passed >= event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events. A record makes the event stand for a point; a wait takes the point that the event stands for at the call, so
- * that a later record changes nothing for it. */
+ * that a later record changes nothing for it. All functions need the lock. */
 #ifndef WEIR_EMU_EVENT_H
 #define WEIR_EMU_EVENT_H
 
@@ -9,13 +9,15 @@
 
 struct CUevent_st {
     struct emu_slot slot;
-    bool ready; /* the lock has been made */
-    pthread_mutex_t lock;
     CUcontext context;
     unsigned flags;
     uint64_t started;  /* records begun; each has the next number. Grows over reuse of the slot too */
+    uint64_t born;     /* `started` when the event was created: earlier records are another event's */
     uint64_t recorded; /* number of the record that `point` is of; 0: never recorded */
     struct emu_point point;
+    struct emu_moment moment;    /* of the watch: what comes before it */
+    struct emu_capture *capture; /* the last record was in this capture */
+    size_t capture_node;
     uint64_t passed; /* number of the last record that has passed, and when */
     uint64_t passed_ns;
 };
@@ -26,11 +28,16 @@ bool emu_event_alive(CUevent event);
 CUresult emu_event_record(CUevent event, struct emu_queue *queue);
 /* The point that the event stands for now; position 0 when it was never recorded. */
 struct emu_point emu_event_point(CUevent event);
+/* Has the latest record passed? CUDA_ERROR_NOT_READY. The host has seen it then. */
+CUresult emu_event_query(CUevent event);
+CUresult emu_event_wait(CUevent event);
 /* Time between two passed records; CUDA_ERROR_NOT_READY, or CUDA_ERROR_INVALID_HANDLE without timing or records. */
 CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms);
-/* Called by the clock when a record has been reached. */
+/* A record has been reached. */
 void emu_event_passed(CUevent event, uint64_t sequence);
 /* The context is gone: destroys its events. */
 void emu_events_forget(CUcontext context);
+/* The capture is over: no event is in it any more. */
+void emu_events_leave_capture(struct emu_capture *capture);
 
 #endif

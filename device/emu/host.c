@@ -6,39 +6,37 @@
 #include <unistd.h>
 
 #include "device/emu/ranges.h"
+#include "device/emu/watch.h"
 
 struct pinned {
     struct emu_range range;
     bool own; /* allocated here, not registered */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emu_ranges pinned;
 
 static CUresult add(uintptr_t start, size_t bytes, bool own) {
     struct pinned *made = malloc(sizeof *made);
     if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (struct pinned){{start, bytes}, own};
-    pthread_mutex_lock(&lock);
     CUresult code = CUDA_SUCCESS;
     if (emu_ranges_overlap(&pinned, start, bytes))
         code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     else if (!emu_ranges_insert(&pinned, &made->range))
         code = CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_unlock(&lock);
     if (code != CUDA_SUCCESS) free(made);
     return code;
 }
 
 /* Forgets the piece that starts there, if it is of that kind. */
-static bool forget(uintptr_t start, bool own) {
-    pthread_mutex_lock(&lock);
+static bool forget(uintptr_t start, bool own, const char *entry) {
     struct pinned *piece = emu_ranges_at(&pinned, start);
     const bool found = piece != NULL && piece->range.start == start && piece->own == own;
-    if (found) emu_ranges_remove(&pinned, &piece->range);
-    pthread_mutex_unlock(&lock);
-    if (found) free(piece);
-    return found;
+    if (!found) return false;
+    emu_watch_host_memory_gone(start, piece->range.bytes, entry);
+    emu_ranges_remove(&pinned, &piece->range);
+    free(piece);
+    return true;
 }
 
 CUresult emu_host_alloc(size_t bytes, void **address) {
@@ -52,7 +50,7 @@ CUresult emu_host_alloc(size_t bytes, void **address) {
 }
 
 CUresult emu_host_free(void *address) {
-    if (!forget((uintptr_t)address, true)) return CUDA_ERROR_INVALID_VALUE;
+    if (!forget((uintptr_t)address, true, "cuMemFreeHost")) return CUDA_ERROR_INVALID_VALUE;
     free(address);
     return CUDA_SUCCESS;
 }
@@ -71,13 +69,11 @@ CUresult emu_host_register(uintptr_t start, size_t bytes) {
 }
 
 CUresult emu_host_unregister(uintptr_t start) {
-    return forget(start, false) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return forget(start, false, "cuMemHostUnregister") ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 bool emu_host_pinned(uintptr_t start, size_t bytes) {
-    pthread_mutex_lock(&lock);
     const struct pinned *piece = emu_ranges_at(&pinned, start);
     const bool inside = piece != NULL && bytes <= emu_range_end(&piece->range) - start;
-    pthread_mutex_unlock(&lock);
     return inside;
 }

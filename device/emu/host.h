@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory: what the driver allocated and what the program registered. */
+/* Pinned host memory: what the driver allocated and what the program registered. All functions need the lock. */
 #ifndef WEIR_EMU_HOST_H
 #define WEIR_EMU_HOST_H
 

@@ -9,6 +9,7 @@
 #include "device/emu/ranges.h"
 #include "device/emu/settings.h"
 #include "device/emu/slots.h"
+#include "device/emu/watch.h"
 
 struct page {
     struct emu_slot slot;
@@ -21,7 +22,7 @@ struct page {
 
 struct reservation {
     struct emu_range range;
-    bool plain; /* a plain allocation: the program can't map there */
+    CUcontext context; /* a plain allocation's: the program can't map there. NULL: addresses for the program */
     bool freeing;
 };
 
@@ -31,16 +32,15 @@ struct mapping {
     unsigned char access[EMU_MOST_DEVICES]; /* CUmemAccess_flags a device */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emu_ranges reservations, mappings;
 static struct emu_slots pages = EMU_SLOTS_INITIALIZER(struct page);
-static size_t used[EMU_MOST_DEVICES];
+static size_t used[EMU_MOST_DEVICES], others[EMU_MOST_DEVICES];
 
 static bool whole_granules(size_t value) { return value % emu_settings()->granularity_bytes == 0; }
 
 /* ---- reservations ----------------------------------------------------------------------------------------------- */
 
-static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, bool plain, uintptr_t *start) {
+static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, CUcontext context, uintptr_t *start) {
     const size_t granule = emu_settings()->granularity_bytes;
     if (alignment < granule) alignment = granule;
     struct reservation *made = calloc(1, sizeof *made);
@@ -54,7 +54,7 @@ static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, bool p
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made->range = (struct emu_range){*start, bytes};
-    made->plain = plain;
+    made->context = context;
     emu_ranges_insert(&reservations, &made->range);
     return CUDA_SUCCESS;
 }
@@ -73,26 +73,22 @@ static struct reservation *reservation_at(uintptr_t start) {
 CUresult emu_memory_reserve(uintptr_t wanted, size_t bytes, size_t alignment, uintptr_t *start) {
     if (bytes == 0 || !whole_granules(bytes) || bytes > SIZE_MAX / 4) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
-    const CUresult code = reserve(wanted, bytes, alignment, false, start);
-    pthread_mutex_unlock(&lock);
+    const CUresult code = reserve(wanted, bytes, alignment, NULL, start);
     return code;
 }
 
 CUresult emu_memory_unreserve(uintptr_t start, size_t bytes) {
-    pthread_mutex_lock(&lock);
     struct reservation *reservation = reservation_at(start);
-    const bool whole = reservation != NULL && !reservation->plain && reservation->range.bytes == bytes;
+    const bool whole = reservation != NULL && reservation->context == NULL && reservation->range.bytes == bytes;
     const bool empty = whole && !emu_ranges_overlap(&mappings, start, bytes);
     if (empty) unreserve(reservation);
-    pthread_mutex_unlock(&lock);
     return empty ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------------------ */
 
 static CUresult create(CUdevice device, size_t bytes, struct page **out) {
-    if (bytes > emu_settings()->capacity_bytes - used[device]) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > emu_memory_free(device) && !emu_settings()->never_refuses) return CUDA_ERROR_OUT_OF_MEMORY;
     struct page *page = emu_slots_take(&pages);
     if (page == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t offset;
@@ -106,12 +102,14 @@ static CUresult create(CUdevice device, size_t bytes, struct page **out) {
     page->held = true;
     page->mapped = 0;
     used[device] += bytes;
+    emu_watch_page_made(device, offset, bytes);
     *out = page;
     return CUDA_SUCCESS;
 }
 
 static void drop_if_unused(struct page *page) {
     if (page->held || page->mapped > 0) return;
+    emu_watch_page_gone(page->device, page->offset, page->bytes);
     emu_backing_give(page->device, page->offset, page->bytes);
     assert(used[page->device] >= page->bytes);
     used[page->device] -= page->bytes;
@@ -125,30 +123,31 @@ static struct page *page_of(CUmemGenericAllocationHandle handle) {
 
 CUresult emu_memory_create(CUdevice device, size_t bytes, CUmemGenericAllocationHandle *handle) {
     if (bytes == 0 || !whole_granules(bytes)) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
     struct page *page = NULL;
     const CUresult code = create(device, bytes, &page);
-    pthread_mutex_unlock(&lock);
     *handle = (uintptr_t)page;
     return code;
 }
 
 CUresult emu_memory_release(CUmemGenericAllocationHandle handle) {
-    pthread_mutex_lock(&lock);
     struct page *page = page_of(handle);
     if (page != NULL) {
         page->held = false;
         drop_if_unused(page);
     }
-    pthread_mutex_unlock(&lock);
     return page != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-size_t emu_memory_used(CUdevice device) {
-    pthread_mutex_lock(&lock);
-    const size_t bytes = used[device];
-    pthread_mutex_unlock(&lock);
-    return bytes;
+size_t emu_memory_free(CUdevice device) {
+    const size_t capacity = emu_settings()->capacity_bytes, taken = used[device] + others[device];
+    return taken < capacity ? capacity - taken : 0;
+}
+
+bool emu_memory_others(CUdevice device, size_t bytes) {
+    const size_t capacity = emu_settings()->capacity_bytes;
+    if (bytes > capacity || (bytes > capacity - used[device] && bytes > others[device])) return false;
+    others[device] = bytes;
+    return true;
 }
 
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
@@ -179,9 +178,10 @@ static CUresult map(const struct reservation *reservation, uintptr_t start, size
     return CUDA_SUCCESS;
 }
 
-static void unmap(struct mapping *mapping) {
+static void unmap(struct mapping *mapping, const char *entry) {
     const uintptr_t start = mapping->range.start;
     const size_t bytes = mapping->range.bytes;
+    if (entry != NULL) emu_watch_host_takes(start, bytes, entry);
     emu_ranges_remove(&mappings, &mapping->range);
     emu_backing_unmap(start, bytes, bare_sides(emu_ranges_at(&reservations, start), start, bytes));
     assert(mapping->page->mapped > 0);
@@ -207,7 +207,7 @@ static CUresult map_checked(uintptr_t start, size_t bytes, CUmemGenericAllocatio
     struct page *page = page_of(handle);
     if (page == NULL || bytes > page->bytes) return CUDA_ERROR_INVALID_VALUE;
     const struct reservation *reservation = emu_ranges_at(&reservations, start);
-    if (reservation == NULL || reservation->plain) return CUDA_ERROR_INVALID_VALUE;
+    if (reservation == NULL || reservation->context != NULL) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > emu_range_end(&reservation->range) - start) return CUDA_ERROR_INVALID_VALUE;
     if (emu_ranges_overlap(&mappings, start, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return map(reservation, start, bytes, page);
@@ -215,25 +215,23 @@ static CUresult map_checked(uintptr_t start, size_t bytes, CUmemGenericAllocatio
 
 CUresult emu_memory_map(uintptr_t start, size_t bytes, CUmemGenericAllocationHandle handle) {
     if (bytes == 0 || !whole_granules(bytes) || !whole_granules(start)) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
     const CUresult code = map_checked(start, bytes, handle);
-    pthread_mutex_unlock(&lock);
     return code;
 }
 
 static bool plain_at(uintptr_t start) {
     const struct reservation *reservation = emu_ranges_at(&reservations, start);
-    return reservation != NULL && reservation->plain;
+    return reservation != NULL && reservation->context != NULL;
 }
 
-CUresult emu_memory_unmap(uintptr_t start, size_t bytes) {
+CUresult emu_memory_unmap(uintptr_t start, size_t bytes, size_t *handles) {
     size_t first, end;
-    pthread_mutex_lock(&lock);
     const bool whole = !plain_at(start) && whole_mappings(start, bytes, &first, &end);
-    if (whole)
-        for (size_t i = end; i > first; i--) unmap((struct mapping *)mappings.items[i - 1]);
-    pthread_mutex_unlock(&lock);
-    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!whole) return CUDA_ERROR_INVALID_VALUE;
+    *handles = end - first;
+    emu_watch_host_takes(start, bytes, "cuMemUnmap");
+    for (size_t i = end; i > first; i--) unmap((struct mapping *)mappings.items[i - 1], NULL);
+    return CUDA_SUCCESS;
 }
 
 /* ---- access ----------------------------------------------------------------------------------------------------- */
@@ -262,12 +260,12 @@ static void set_access(size_t first, size_t end, CUdevice device, CUmemAccess_fl
     protect(first, end);
 }
 
-CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, CUmemAccess_flags access) {
+CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, CUmemAccess_flags access,
+                               size_t *handles) {
     size_t first, end;
-    pthread_mutex_lock(&lock);
     const bool whole = !plain_at(start) && whole_mappings(start, bytes, &first, &end);
+    if (whole) *handles += end - first;
     if (whole) set_access(first, end, device, access);
-    pthread_mutex_unlock(&lock);
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -283,30 +281,81 @@ static bool accessible(uintptr_t start, size_t bytes, unsigned needed) {
     return true;
 }
 
+CUdevice emu_memory_device(uintptr_t address) {
+    return ((const struct mapping *)emu_ranges_at(&mappings, address))->page->device;
+}
+
 enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write) {
     if (bytes > UINTPTR_MAX - start) return EMU_PLACE_INVALID;
     const unsigned needed = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
-    pthread_mutex_lock(&lock);
     const bool reserved = emu_ranges_overlap(&reservations, start, bytes);
     const bool usable = reserved && accessible(start, bytes, needed);
-    pthread_mutex_unlock(&lock);
     if (reserved) return usable ? EMU_PLACE_DEVICE : EMU_PLACE_INVALID;
     return emu_host_pinned(start, bytes) ? EMU_PLACE_PINNED : EMU_PLACE_PAGEABLE;
 }
 
+/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+
+/* The piece at the beginning of a run, within one mapping or up to the next. */
+static struct emu_piece piece_at(uintptr_t start, size_t bytes, size_t *next) {
+    const struct mapping *mapping = NULL;
+    while (*next < mappings.count && emu_range_end(mappings.items[*next]) <= start) ++*next;
+    if (*next < mappings.count) mapping = (struct mapping *)mappings.items[*next];
+    struct emu_piece piece = {.start = start, .bytes = bytes, .device = -1};
+    if (mapping == NULL || mapping->range.start >= start + bytes) return piece;
+    if (mapping->range.start > start) {
+        piece.bytes = mapping->range.start - start;
+        return piece;
+    }
+    const size_t left = emu_range_end(&mapping->range) - start;
+    if (piece.bytes > left) piece.bytes = left;
+    piece.device = mapping->page->device;
+    piece.offset = mapping->page->offset + (start - mapping->range.start);
+    return piece;
+}
+
+static bool goes_on(const struct emu_piece *piece, const struct emu_piece *with) {
+    return piece->device == with->device && (piece->device < 0 || piece->offset + piece->bytes == with->offset);
+}
+
+bool emu_memory_pieces(uintptr_t start, size_t bytes, void (*visit)(void *self, const struct emu_piece *piece),
+                       void *self) {
+    if (!emu_ranges_overlap(&reservations, start, bytes)) return false;
+    size_t next = emu_ranges_upto(&mappings, start);
+    if (next > 0) next--;
+    struct emu_piece piece = piece_at(start, bytes, &next);
+    for (size_t done = piece.bytes; done < bytes;) {
+        const struct emu_piece with = piece_at(start + done, bytes - done, &next);
+        done += with.bytes;
+        if (goes_on(&piece, &with)) {
+            piece.bytes += with.bytes;
+            continue;
+        }
+        visit(self, &piece);
+        piece = with;
+    }
+    visit(self, &piece);
+    return true;
+}
+
+size_t emu_memory_plain_bytes(uintptr_t start) {
+    const struct reservation *reservation = reservation_at(start);
+    return reservation != NULL && reservation->context != NULL ? reservation->range.bytes : 0;
+}
+
 /* ---- plain allocation ------------------------------------------------------------------------------------------- */
 
-static CUresult alloc(CUdevice device, size_t bytes, uintptr_t *start) {
+static CUresult alloc(CUcontext context, size_t bytes, uintptr_t *start) {
     struct page *page;
-    CUresult code = create(device, bytes, &page);
+    CUresult code = create(context->device, bytes, &page);
     if (code != CUDA_SUCCESS) return code;
     page->held = false; /* the mapping is what keeps it */
-    code = reserve(0, bytes, 0, true, start);
+    code = reserve(0, bytes, 0, context, start);
     if (code != CUDA_SUCCESS) goto drop;
     code = map(reservation_at(*start), *start, bytes, page);
     if (code != CUDA_SUCCESS) goto unreserve;
     const size_t at = emu_ranges_upto(&mappings, *start) - 1;
-    set_access(at, at + 1, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    set_access(at, at + 1, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return CUDA_SUCCESS;
 unreserve:
     unreserve(reservation_at(*start));
@@ -315,46 +364,33 @@ drop:
     return code;
 }
 
-CUresult emu_memory_alloc(CUdevice device, size_t bytes, uintptr_t *start) {
+CUresult emu_memory_alloc(CUcontext context, size_t bytes, uintptr_t *start) {
     const size_t granule = emu_settings()->granularity_bytes;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > SIZE_MAX - granule) return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
-    const CUresult code = alloc(device, (bytes + granule - 1) / granule * granule, start);
-    pthread_mutex_unlock(&lock);
-    return code;
+    return alloc(context, (bytes + granule - 1) / granule * granule, start);
 }
 
 CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device) {
-    pthread_mutex_lock(&lock);
     struct reservation *reservation = reservation_at(start);
-    const bool valid = reservation != NULL && reservation->plain && !reservation->freeing;
+    const bool valid = reservation != NULL && reservation->context != NULL && !reservation->freeing;
     if (valid) {
         reservation->freeing = true;
-        *device = ((struct mapping *)emu_ranges_at(&mappings, start))->page->device;
+        *device = emu_memory_device(start);
     }
-    pthread_mutex_unlock(&lock);
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static void free_plain(struct reservation *reservation) {
-    unmap(emu_ranges_at(&mappings, reservation->range.start));
+static void free_plain(struct reservation *reservation, const char *entry) {
+    unmap(emu_ranges_at(&mappings, reservation->range.start), entry);
     unreserve(reservation);
 }
 
-void emu_memory_finish_free(uintptr_t start) {
-    pthread_mutex_lock(&lock);
-    free_plain(reservation_at(start));
-    pthread_mutex_unlock(&lock);
-}
+void emu_memory_finish_free(uintptr_t start, const char *entry) { free_plain(reservation_at(start), entry); }
 
-void emu_memory_forget(CUdevice device) {
-    pthread_mutex_lock(&lock);
+void emu_memory_forget(CUcontext context) {
     for (size_t i = reservations.count; i > 0; i--) {
         struct reservation *reservation = (struct reservation *)reservations.items[i - 1];
-        if (!reservation->plain || reservation->freeing) continue;
-        const struct mapping *mapping = emu_ranges_at(&mappings, reservation->range.start);
-        if (mapping->page->device == device) free_plain(reservation);
+        if (reservation->context == context && !reservation->freeing) free_plain(reservation, "cuCtxDestroy");
     }
-    pthread_mutex_unlock(&lock);
 }

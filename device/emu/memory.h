@@ -2,7 +2,9 @@
 /* The books of device memory: which addresses are reserved, which pages exist, what is mapped where.
  *
  *     used of a device == sum of the bytes of its pages; a page lives while it is held or mapped
- *     every mapping lies in one reservation; mappings do not overlap */
+ *     every mapping lies in one reservation; mappings do not overlap
+ *
+ * All functions need the lock. */
 #ifndef WEIR_EMU_MEMORY_H
 #define WEIR_EMU_MEMORY_H
 
@@ -15,20 +17,43 @@ CUresult emu_memory_unreserve(uintptr_t start, size_t bytes);
 CUresult emu_memory_create(CUdevice device, size_t bytes, CUmemGenericAllocationHandle *handle);
 CUresult emu_memory_release(CUmemGenericAllocationHandle handle);
 CUresult emu_memory_map(uintptr_t start, size_t bytes, CUmemGenericAllocationHandle handle);
-CUresult emu_memory_unmap(uintptr_t start, size_t bytes);
-CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, CUmemAccess_flags access);
+/* *handles: how many mappings it took down; set_access adds how many it changed. */
+CUresult emu_memory_unmap(uintptr_t start, size_t bytes, size_t *handles);
+CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, CUmemAccess_flags access,
+                               size_t *handles);
 
-/* Plain allocation: addresses, a page and access in one. */
-CUresult emu_memory_alloc(CUdevice device, size_t bytes, uintptr_t *start);
+/* Plain allocation: addresses, a page and access in one. It goes with its context. */
+CUresult emu_memory_alloc(CUcontext context, size_t bytes, uintptr_t *start);
 /* The device of a plain allocation that starts there; CUDA_ERROR_INVALID_VALUE when there is none. From then on it is
  * being freed: a second call fails. */
 CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device);
-void emu_memory_finish_free(uintptr_t start);
+/* `entry`: the host's call that ends it, for the watch; NULL when a stream's work ended it. */
+void emu_memory_finish_free(uintptr_t start, const char *entry);
 /* The context is gone: its plain allocations are freed. */
-void emu_memory_forget(CUdevice device);
+void emu_memory_forget(CUcontext context);
 
-size_t emu_memory_used(CUdevice device);
+/* Other processes hold so many bytes of the device from now on. False: more than is free. */
+bool emu_memory_others(CUdevice device, size_t bytes);
+/* What the device says is free: what neither this process nor others hold. */
+size_t emu_memory_free(CUdevice device);
+
+/* The device whose memory is mapped there. Needs: something is. */
+CUdevice emu_memory_device(uintptr_t address);
 /* What lies at an address run. Device memory must be mapped, all of it, with the access that is needed. */
 enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write);
+
+/* A run of addresses, and the bytes of the device's file that are mapped there; device -1: nothing is. */
+struct emu_piece {
+    uintptr_t start;
+    size_t bytes;
+    CUdevice device;
+    size_t offset;
+};
+/* Visits the pieces of a run in order; what lies together is one piece. False, without a visit: no byte of it is
+ * reserved, so that it is no device memory. */
+bool emu_memory_pieces(uintptr_t start, size_t bytes, void (*visit)(void *self, const struct emu_piece *piece),
+                       void *self);
+/* The size of the plain allocation that starts there; 0: there is none. */
+size_t emu_memory_plain_bytes(uintptr_t start);
 
 #endif

@@ -5,23 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/emu/capture.h"
 #include "device/emu/clock.h"
 #include "device/emu/event.h"
+#include "device/emu/machine.h"
+#include "device/emu/memory.h"
+#include "device/emu/settings.h"
+
+static unsigned queue_count;
+static uint64_t operations;
+
+uint64_t emu_operations(void) { return operations; }
 
 /* ---- queues ----------------------------------------------------------------------------------------------------- */
 
-static bool drained(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    const bool empty = queue->completed == queue->pushed && queue->promised == 0;
-    pthread_mutex_unlock(&queue->lock);
-    return empty;
+/* Under the watch a queue serves a later stream only when the host knows that it has drained, so that the later
+ * stream's work is really ordered after it. */
+static bool reusable(struct emu_queue *queue) {
+    if (queue->taken || queue->capture != NULL || queue->completed != queue->pushed) return false;
+    return emu_watch_host_knows(queue);
 }
 
 static struct emu_queue *new_queue(CUcontext context) {
     struct emu_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) return NULL;
     queue->context = context;
-    pthread_mutex_init(&queue->lock, NULL);
+    queue->index = queue_count;
+    if (!emu_watch_queue_made(queue)) {
+        free(queue);
+        return NULL;
+    }
+    queue_count++;
     pthread_cond_init(&queue->pushed_more, NULL);
     pthread_cond_init(&queue->completed_more, NULL);
     queue->next = context->queues;
@@ -30,152 +44,187 @@ static struct emu_queue *new_queue(CUcontext context) {
 }
 
 struct emu_queue *emu_queue_take(CUcontext context, bool blocking) {
-    pthread_mutex_lock(&context->order);
     struct emu_queue *queue = context->queues;
-    while (queue != NULL && (queue->taken || !drained(queue))) queue = queue->next;
+    while (queue != NULL && !reusable(queue)) queue = queue->next;
     if (queue == NULL) queue = new_queue(context);
-    if (queue != NULL) {
-        queue->taken = true;
-        queue->blocking = blocking;
-    }
-    pthread_mutex_unlock(&context->order);
+    if (queue == NULL) return NULL;
+    queue->taken = true;
+    queue->blocking = blocking;
+    queue->delay_ns = emu_settings()->delay_ns;
     return queue;
 }
 
 void emu_queue_give(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->context->order);
     assert(queue->taken);
     queue->taken = false;
-    pthread_mutex_unlock(&queue->context->order);
+}
+
+struct emu_operation *emu_queue_head(struct emu_queue *queue) {
+    return &queue->operations[(queue->completed + 1) % EMU_QUEUE_ROOM];
 }
 
 /* ---- points ----------------------------------------------------------------------------------------------------- */
 
 bool emu_point_passed(struct emu_point point) {
-    if (point.position == 0) return true;
-    pthread_mutex_lock(&point.queue->lock);
-    const bool passed = point.queue->completed >= point.position;
-    pthread_mutex_unlock(&point.queue->lock);
-    return passed;
+    return point.position == 0 || point.queue->completed >= point.position;
 }
 
-struct emu_point emu_queue_end(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    const struct emu_point end = {queue, queue->pushed};
-    pthread_mutex_unlock(&queue->lock);
-    return end;
+struct emu_point emu_queue_end(struct emu_queue *queue) { return (struct emu_point){queue, queue->pushed}; }
+
+/* ---- the host waits --------------------------------------------------------------------------------------------- */
+
+/* What comes before the end is read before the wait: others may push more meanwhile. */
+static CUresult wait_for(struct emu_point point, struct emu_moment moment) {
+    const CUresult code = emu_clock->wait(point);
+    if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
+    emu_watch_drop(&moment);
+    return code;
 }
 
-/* The ends of the context's queues that have something left; of the blocking ones other than legacy's, or of all.
- * Needs context.order. Gives an array that the caller frees, NULL when *count is 0. False: no host memory. */
-static bool collect_ends(CUcontext context, bool blocking_only, struct emu_point **ends, size_t *count) {
-    size_t queues = 0;
-    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next) queues++;
-    *count = 0;
-    *ends = calloc(queues + 1, sizeof **ends);
-    if (*ends == NULL) return false;
-    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (blocking_only && (!queue->blocking || queue == context->legacy)) continue;
-        const struct emu_point end = emu_queue_end(queue);
-        if (!emu_point_passed(end)) (*ends)[(*count)++] = end;
-    }
-    if (*count == 0) {
-        free(*ends);
-        *ends = NULL;
-    }
-    return true;
-}
+CUresult emu_queue_wait(struct emu_queue *queue) { return wait_for(emu_queue_end(queue), emu_watch_now(queue)); }
 
+struct end {
+    struct emu_point point;
+    struct emu_moment moment;
+};
+
+/* The ends are all read first: what is queued while this waits for one of them is not waited for. */
 CUresult emu_context_wait(CUcontext context) {
-    struct emu_point *ends;
-    size_t count;
-    pthread_mutex_lock(&context->order);
-    const bool collected = collect_ends(context, false, &ends, &count);
-    pthread_mutex_unlock(&context->order);
-    if (!collected) return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) emu_clock_wait(ends[i]);
+    size_t queues = 0, count = 0;
+    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next) queues++;
+    struct end *ends = calloc(queues + 1, sizeof *ends);
+    if (ends == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next)
+        ends[count++] = (struct end){emu_queue_end(queue), emu_watch_now(queue)};
+    CUresult code = CUDA_SUCCESS;
+    for (size_t i = 0; i < count; i++) {
+        const CUresult each = wait_for(ends[i].point, ends[i].moment);
+        if (each != CUDA_SUCCESS) code = each;
+    }
     free(ends);
-    return CUDA_SUCCESS;
+    return code;
+}
+
+CUresult emu_device_wait(CUdevice device) {
+    CUresult code = CUDA_SUCCESS;
+    for (CUcontext context = emu_contexts(device); context != NULL && code == CUDA_SUCCESS; context = context->next)
+        if (context->alive) code = emu_context_wait(context);
+    return code;
 }
 
 /* ---- pushing ---------------------------------------------------------------------------------------------------- */
 
-static bool promise_room(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    while (queue->pushed - queue->completed + queue->promised >= EMU_QUEUE_ROOM) emu_clock_wait_room(queue);
-    const bool ready = emu_clock_prepare(queue);
-    queue->promised += ready;
-    pthread_mutex_unlock(&queue->lock);
-    return ready;
+/* The ends of the context's blocking queues that have something left. Gives an array that is owned, NULL when *count
+ * is 0. False: no host memory. */
+static bool collect_ends(CUcontext context, struct emu_point **ends, size_t *count) {
+    size_t left = 0;
+    *count = 0;
+    *ends = NULL;
+    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next)
+        left += queue->blocking && queue != context->legacy && queue->completed != queue->pushed;
+    if (left == 0) return true;
+    *ends = calloc(left, sizeof **ends);
+    if (*ends == NULL) return false;
+    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next)
+        if (queue->blocking && queue != context->legacy && queue->completed != queue->pushed)
+            (*ends)[(*count)++] = emu_queue_end(queue);
+    return true;
 }
 
-static struct emu_point push_promised(struct emu_queue *queue, const struct emu_operation *operation) {
-    pthread_mutex_lock(&queue->lock);
-    assert(queue->promised > 0);
-    queue->promised--;
-    queue->pushed++;
-    assert(queue->pushed - queue->completed + queue->promised <= EMU_QUEUE_ROOM);
-    queue->operations[queue->pushed % EMU_QUEUE_ROOM] = *operation;
-    const struct emu_point point = {queue, queue->pushed};
-    emu_clock_pushed(queue);
-    pthread_mutex_unlock(&queue->lock);
-    return point;
-}
-
-static void break_promise(struct emu_queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    queue->promised--;
-    pthread_cond_broadcast(&queue->completed_more);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* What the legacy stream does waits for all blocking streams, and what they do later waits for it. Reading the ends and
- * pushing are one step, else two threads could each miss the other. The wait for room comes before: one full stream
- * must not stop the others. */
-CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point) {
-    if (!promise_room(queue)) return CUDA_ERROR_OUT_OF_MEMORY;
-    struct emu_operation ordered = *operation;
+/* What the legacy stream does waits for all blocking streams, and what they do later waits for it. */
+static bool order_with_legacy(struct emu_queue *queue, struct emu_operation *operation) {
     CUcontext context = queue->context;
-    if (!queue->blocking) {
-        *point = push_promised(queue, &ordered);
-        return CUDA_SUCCESS;
+    if (!queue->blocking || context->legacy == NULL) return true;
+    if (queue != context->legacy) {
+        operation->after[1] = emu_queue_end(context->legacy);
+        emu_watch_join_queue(queue, context->legacy);
+        return true;
     }
-    pthread_mutex_lock(&context->order);
-    bool known = true;
-    if (queue == context->legacy)
-        known = collect_ends(context, true, &ordered.after_many, &ordered.after_many_count);
-    else if (context->legacy != NULL)
-        ordered.after[1] = emu_queue_end(context->legacy);
-    if (known) *point = push_promised(queue, &ordered);
-    pthread_mutex_unlock(&context->order);
-    if (!known) break_promise(queue);
-    return known ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!collect_ends(context, &operation->after_many, &operation->after_many_count)) return false;
+    for (struct emu_queue *each = context->queues; each != NULL; each = each->next)
+        if (each->blocking && each != queue) emu_watch_join_queue(queue, each);
+    return true;
+}
+
+static CUresult make_room(struct emu_queue *queue) {
+    while (queue->pushed - queue->completed >= EMU_QUEUE_ROOM) {
+        const CUresult code = emu_clock->wait_room(queue);
+        if (code != CUDA_SUCCESS) return code;
+    }
+    return emu_clock->prepare(queue) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point) {
+    *point = (struct emu_point){0};
+    if (queue->capture != NULL) return emu_capture_add(queue, operation);
+    const CUresult code = make_room(queue);
+    if (code != CUDA_SUCCESS) return code;
+    struct emu_operation *pushed = &queue->operations[(queue->pushed + 1) % EMU_QUEUE_ROOM];
+    *pushed = *operation;
+    if (!order_with_legacy(queue, pushed)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *point = (struct emu_point){queue, ++queue->pushed};
+    operations++;
+    emu_watch_pushed(queue, point->position, pushed);
+    pushed->accesses = NULL; /* they were the caller's */
+    emu_clock->pushed(queue);
+    return CUDA_SUCCESS;
 }
 
 /* ---- what operations do ----------------------------------------------------------------------------------------- */
 
 static void run_function(CUhostFn function, void *argument) {
-    if (function == NULL) return;
     emu_in_host_function = true;
     function(argument);
     emu_in_host_function = false;
 }
 
-void emu_operation_run(const struct emu_operation *operation) {
+static void copy_rows(const struct emu_operation *operation) {
+    char *to = operation->copy.to;
+    const char *from = operation->copy.from;
+    for (size_t row = 0; row < operation->copy.rows; row++)
+        memmove(to + row * operation->copy.to_pitch, from + row * operation->copy.from_pitch, operation->copy.bytes);
+}
+
+static void set_row(char *at, const struct emu_operation *operation) {
+    const uint32_t value = operation->set.value;
+    if (operation->set.unit == 1)
+        memset(at, (int)(value & 0xff), operation->set.count);
+    else
+        for (size_t i = 0; i < operation->set.count; i++)
+            memcpy(at + i * operation->set.unit, &value, operation->set.unit);
+}
+
+static void set_rows(const struct emu_operation *operation) {
+    for (size_t row = 0; row < operation->set.rows; row++)
+        set_row((char *)operation->set.at + row * operation->set.pitch, operation);
+}
+
+/* Memory without anything behind it has no bytes to copy or set. */
+bool emu_operation_runs(const struct emu_operation *operation) {
     switch (operation->kind) {
     case EMU_COPY:
-        memmove(operation->copy.to, operation->copy.from, operation->copy.bytes);
-        break;
     case EMU_SET:
-        memset(operation->set.at, operation->set.value, operation->set.bytes);
-        break;
+        return emu_settings()->backed;
+    case EMU_KERNEL:
     case EMU_FUNCTION:
-        run_function(operation->function.run, operation->function.argument);
-        break;
-    case EMU_RECORD:
-        emu_event_passed(operation->record.event, operation->record.sequence);
-        break;
-    case EMU_WAIT:
-        break; /* its points are all there is to it */
+        return operation->function.run != NULL;
+    default:
+        return false;
     }
+}
+
+void emu_operation_run(const struct emu_operation *operation) {
+    if (operation->kind == EMU_COPY) copy_rows(operation);
+    if (operation->kind == EMU_SET) set_rows(operation);
+    if (operation->kind == EMU_KERNEL || operation->kind == EMU_FUNCTION)
+        run_function(operation->function.run, operation->function.argument);
+}
+
+void emu_operation_settle(struct emu_queue *queue, struct emu_operation *operation) {
+    if (operation->kind == EMU_RECORD) emu_event_passed(operation->record.event, operation->record.sequence);
+    if (operation->kind == EMU_FREE) emu_memory_finish_free(operation->free, NULL);
+    if (operation->kind == EMU_GATE) emu_gate_leave(operation->gate);
+    free(operation->after_many);
+    operation->after_many = NULL;
+    queue->completed++;
 }

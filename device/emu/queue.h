@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of operations. An operation is data: what to do and the points it must come after; a clock makes it happen.
+/* Queues of operations. An operation is data: what to do, what it takes, and the points it must come after; a clock
+ * makes it happen.
  *
- *     completed <= pushed;   pushed - completed + promised <= EMU_QUEUE_ROOM
+ *     completed <= pushed <= completed + EMU_QUEUE_ROOM
  *     operations of a queue happen in the order of their positions, each after its points have passed
- *     positions only grow, also when a queue serves a later stream: a point that has passed stays passed */
+ *     positions only grow, also when a queue serves a later stream: a point that has passed stays passed
+ *
+ * All functions need the lock, unless they say otherwise. */
 #ifndef WEIR_EMU_QUEUE_H
 #define WEIR_EMU_QUEUE_H
 
 #include "device/emu/emu.h"
+#include "device/emu/watch.h"
 
 enum { EMU_QUEUE_ROOM = 1024 }; /* launches a stream holds before a further one blocks, as on a real device */
 
@@ -16,46 +20,75 @@ struct emu_point {
     uint64_t position; /* 0: nothing to wait for */
 };
 
-enum emu_operation_kind { EMU_COPY, EMU_SET, EMU_FUNCTION, EMU_RECORD, EMU_WAIT };
+enum emu_operation_kind {
+    EMU_COPY,     /* by a copy engine, or within device memory */
+    EMU_SET,      /* fills with a pattern */
+    EMU_KERNEL,   /* described work, or a kernel: on the compute engine */
+    EMU_FUNCTION, /* cuLaunchHostFunc */
+    EMU_RECORD,   /* an event's */
+    EMU_WAIT,     /* its points are all there is to it */
+    EMU_GATE,     /* until the gate is open */
+    EMU_FREE,     /* a stream-ordered free */
+};
+
+enum emu_engine { EMU_ENGINE_NONE, EMU_ENGINE_COMPUTE, EMU_ENGINE_TO_DEVICE, EMU_ENGINE_TO_HOST, EMU_ENGINES };
 
 struct emu_operation {
     enum emu_operation_kind kind;
+    enum emu_engine engine;     /* what it occupies, on the queue's device */
+    const char *name;           /* for reports; static storage, or NULL */
+    double alone_ns;            /* what it takes when nothing else runs */
     struct emu_point after[2];    /* at most two for most operations ... */
     struct emu_point *after_many; /* ... and an array, owned, for those of the legacy stream */
     size_t after_many_count;
+    const struct weir_emu_access *accesses; /* beside those that the kind tells; valid while it is pushed only */
+    size_t access_count;
+    bool described; /* the accesses are all that there are */
     union {
-        struct {
+        struct { /* rows of `bytes` bytes, `to_pitch` and `from_pitch` apart; 1 row for a plain copy */
             void *to;
             const void *from;
-            size_t bytes;
+            size_t bytes, rows, to_pitch, from_pitch;
         } copy;
         struct {
             void *at;
-            size_t bytes;
-            unsigned char value;
+            size_t count;       /* of units in a row */
+            size_t rows, pitch; /* 1 row for a plain set */
+            uint32_t value;
+            unsigned unit; /* bytes of a unit: 1, 2 or 4 */
         } set;
         struct {
             CUhostFn run; /* may be NULL: work that only takes time */
             void *argument;
-        } function;
+        } function; /* EMU_KERNEL and EMU_FUNCTION */
         struct {
             CUevent event;
             uint64_t sequence;
         } record;
+        struct weir_emu_gate *gate;
+        uintptr_t free;
     };
 };
+
+struct emu_capture;
+struct emu_line;
 
 struct emu_queue {
     struct emu_queue *next; /* of the context */
     CUcontext context;
-    bool blocking; /* ordered with the legacy stream; guarded by context.order */
-    bool taken;    /* a stream's; guarded by context.order */
-    pthread_mutex_t lock;
-    pthread_cond_t pushed_more;
-    pthread_cond_t completed_more;
+    unsigned index;         /* process-wide: the stream's number in reports, the place in the watch's clocks */
+    bool blocking;          /* ordered with the legacy stream */
+    bool taken;             /* a stream's */
+    uint64_t delay_ns;      /* before each operation */
     uint64_t pushed, completed;
-    unsigned promised;                               /* room that callers have reserved and not used yet */
-    bool has_worker;                                 /* of the real clock */
+    struct emu_capture *capture; /* what is pushed goes there */
+    struct emu_known *known;     /* of the watch: what comes before the next operation */
+    uint64_t host_seen;          /* of the watch: the host's version that `known` has */
+    /* of the real clock */
+    bool has_worker;
+    pthread_cond_t pushed_more, completed_more;
+    struct emu_line *line; /* of the virtual clock */
+
     struct emu_operation operations[EMU_QUEUE_ROOM]; /* position p lies at p % EMU_QUEUE_ROOM */
 };
 
@@ -64,17 +97,25 @@ struct emu_queue *emu_queue_take(CUcontext context, bool blocking);
 /* The stream is gone; what is queued still happens. */
 void emu_queue_give(struct emu_queue *queue);
 
-/* Queues an operation in the order that the queue's kind of stream has; blocks while the queue is full.
- * Gives: its point. Fails: CUDA_ERROR_OUT_OF_MEMORY; nothing is queued. */
+/* Queues an operation in the order that the queue's kind of stream has; blocks while the queue is full. In capture, it is added to the
+ * graph instead and the point is empty.
+ * Gives: its point. Fails: CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_LAUNCH_TIMEOUT; nothing is queued. */
 CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point);
 
 bool emu_point_passed(struct emu_point point);
 /* The point of the last operation pushed so far. */
 struct emu_point emu_queue_end(struct emu_queue *queue);
-/* The host waits until all that is queued in the context now has happened. CUDA_ERROR_OUT_OF_MEMORY. */
+/* The host waits until all that is queued in the queue, the context, on the device now has happened. */
+CUresult emu_queue_wait(struct emu_queue *queue);
 CUresult emu_context_wait(CUcontext context);
+CUresult emu_device_wait(CUdevice device);
 
-/* Does what the operation says; called by a clock with no lock held. */
+/* For the clocks. The operation at the head of the queue, not completed yet. */
+struct emu_operation *emu_queue_head(struct emu_queue *queue);
+/* Does what the operation says; without the lock. False of runs: there is nothing to do. */
+bool emu_operation_runs(const struct emu_operation *operation);
 void emu_operation_run(const struct emu_operation *operation);
+/* Keeps the books of an operation that has happened: it is completed. */
+void emu_operation_settle(struct emu_queue *queue, struct emu_operation *operation);
 
 #endif

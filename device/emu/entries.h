@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every entry of the driver that is really there, beside weir's own: the library's list (device/driver.h) and what other
+ * programs and the emulated runtime need. One list makes declarations, numbers, costs and faults. Variants that only
+ * pass on to an entry are in variants.h; the driver's other names are there by name only (names.h). */
+#ifndef WEIR_EMU_ENTRIES_H
+#define WEIR_EMU_ENTRIES_H
+
+#include "device/driver.h"
+#include "device/emu/emu_types.h"
+
+/* X(symbol, parameters) */
+#define EMU_CONTEXT_LIST(X)                                                                                            \
+    X(cuCtxSetCurrent, (CUcontext context))                                                                            \
+    X(cuCtxGetDevice, (CUdevice * device))                                                                             \
+    X(cuCtxDestroy_v2, (CUcontext context))                                                                            \
+    X(cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                                   \
+    X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))                                     \
+    X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned flags))
+
+#define EMU_MEMORY_LIST(X)
+#define EMU_STREAM_LIST(X)
+#define EMU_KERNEL_LIST(X)                                                                                             \
+    X(cuModuleLoad, (CUmodule * module, const char *path))                                                             \
+    X(cuModuleLoadData, (CUmodule * module, const void *image))                                                        \
+    X(cuModuleLoadDataEx,                                                                                              \
+      (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values))                    \
+    X(cuModuleLoadFatBinary, (CUmodule * module, const void *image))                                                   \
+    X(cuModuleUnload, (CUmodule module))                                                                               \
+    X(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode))                                                            \
+    X(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                                 \
+    X(cuModuleGetGlobal_v2, (CUdeviceptr * address, size_t *bytes, CUmodule module, const char *name))                 \
+    X(cuLibraryLoadData,                                                                                               \
+      (CUlibrary * library, const void *image, CUjit_option *jit_options, void **jit_values, unsigned jit_count,       \
+       CUlibraryOption *options, void **values, unsigned count))                                                       \
+    X(cuLibraryLoadFromFile,                                                                                           \
+      (CUlibrary * library, const char *path, CUjit_option *jit_options, void **jit_values, unsigned jit_count,        \
+       CUlibraryOption *options, void **values, unsigned count))                                                       \
+    X(cuLibraryUnload, (CUlibrary library))                                                                            \
+    X(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name))                                    \
+    X(cuLibraryGetGlobal, (CUdeviceptr * address, size_t *bytes, CUlibrary library, const char *name))                 \
+    X(cuKernelGetFunction, (CUfunction * function, CUkernel kernel))                                                   \
+    X(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel))                                                      \
+    X(cuKernelGetName, (const char **name, CUkernel kernel))                                                           \
+    X(cuKernelGetAttribute, (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device))            \
+    X(cuKernelSetAttribute, (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device))             \
+    X(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device))                                 \
+    X(cuFuncGetModule, (CUmodule * module, CUfunction function))                                                       \
+    X(cuFuncGetName, (const char **name, CUfunction function))                                                         \
+    X(cuFuncLoad, (CUfunction function))                                                                               \
+    X(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function))                           \
+    X(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value))                            \
+    X(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config))                                                \
+    X(cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config))                                          \
+    X(cuLaunchKernel,                                                                                                  \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+       unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))                     \
+    X(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))          \
+    X(cuLaunchCooperativeKernel,                                                                                       \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+       unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters))                                   \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                                     \
+      (int *blocks, CUfunction function, int threads, size_t shared_bytes))                                            \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                                            \
+      (int *blocks, CUfunction function, int threads, size_t shared_bytes, unsigned flags))                            \
+    X(cuOccupancyMaxPotentialBlockSize,                                                                                \
+      (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,            \
+       int limit))                                                                                                     \
+    X(cuOccupancyMaxPotentialBlockSizeWithFlags,                                                                       \
+      (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,            \
+       int limit, unsigned flags))                                                                                     \
+    X(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * shared_bytes, CUfunction function, int blocks, int threads))
+
+#define EMU_GRAPH_LIST(X)
+
+#define EMU_LOOKUP_LIST(X)                                                                                             \
+    X(cuGetProcAddress, (const char *symbol, void **function, int version, uint64_t flags))                            \
+    X(cuGetProcAddress_v2,                                                                                             \
+      (const char *symbol, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *status))      \
+    X(cuGetExportTable, (const void **table, const CUuuid *id))
+
+#define EMU_ENTRY_LIST(X)                                                                                              \
+    EMU_CONTEXT_LIST(X) EMU_MEMORY_LIST(X) EMU_STREAM_LIST(X) EMU_KERNEL_LIST(X) EMU_GRAPH_LIST(X)                   \
+    EMU_LOOKUP_LIST(X)
+
+enum emu_entry {
+#define EMU_NUMBER(member, symbol, parameters) EMU_AT_##symbol,
+#define EMU_NUMBER_2(symbol, parameters)       EMU_AT_##symbol,
+    WEIR__DRIVER_LIST(EMU_NUMBER) EMU_ENTRY_LIST(EMU_NUMBER_2)
+#undef EMU_NUMBER
+#undef EMU_NUMBER_2
+    EMU_ENTRIES
+};
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/emu/submit.h"
+
+#include "device/emu/capture.h"
+#include "device/emu/clock.h"
+#include "device/emu/cost.h"
+#include "device/emu/event.h"
+#include "device/emu/memory.h"
+
+/* ---- copies and sets -------------------------------------------------------------------------------------------- */
+
+/* What the rows lie in. Between rows there may be anything. */
+static enum emu_place place_of(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write) {
+    enum emu_place place = EMU_PLACE_INVALID;
+    for (size_t row = 0; row < rows; row++) {
+        place = emu_memory_place(start + row * pitch, bytes, write);
+        if (place == EMU_PLACE_INVALID || pitch == bytes) break;
+    }
+    return pitch == bytes && rows > 1 ? emu_memory_place(start, bytes * rows, write) : place;
+}
+
+static bool fits(size_t bytes, size_t rows, size_t pitch) {
+    return (rows == 1 || pitch >= bytes) && (pitch == 0 || rows <= SIZE_MAX / pitch);
+}
+
+static bool is_device(enum emu_place place) { return place == EMU_PLACE_DEVICE; }
+
+static bool kind_fits(enum emu_copy_kind kind, enum emu_place to, enum emu_place from) {
+    if (kind == EMU_COPY_TO_DEVICE) return is_device(to);
+    if (kind == EMU_COPY_TO_HOST) return is_device(from);
+    return kind == EMU_COPY_ANY || (is_device(to) && is_device(from));
+}
+
+static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind,
+                          struct emu_point *point, bool *pageable, bool *host) {
+    *point = (struct emu_point){0};
+    *pageable = *host = false;
+    if (rows->bytes == 0 || rows->rows == 0) return CUDA_SUCCESS;
+    if (rows->to == 0 || rows->from == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!fits(rows->bytes, rows->rows, rows->to_pitch) || !fits(rows->bytes, rows->rows, rows->from_pitch))
+        return CUDA_ERROR_INVALID_VALUE;
+    const enum emu_place to = place_of(rows->to, rows->bytes, rows->rows, rows->to_pitch, true);
+    const enum emu_place from = place_of(rows->from, rows->bytes, rows->rows, rows->from_pitch, false);
+    if (to == EMU_PLACE_INVALID || from == EMU_PLACE_INVALID || !kind_fits(kind, to, from))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct emu_operation copy = {.kind = EMU_COPY,
+                                 .name = "copy",
+                                 .described = true,
+                                 .copy = {(void *)rows->to, (const void *)rows->from, rows->bytes, rows->rows,
+                                          rows->to_pitch, rows->from_pitch}};
+    const bool peers = is_device(to) && is_device(from) && emu_memory_device(rows->to) != emu_memory_device(rows->from);
+    emu_cost_copy(&copy, to, from, peers);
+    *pageable = to == EMU_PLACE_PAGEABLE || from == EMU_PLACE_PAGEABLE;
+    *host = !is_device(to) || !is_device(from);
+    return emu_queue_push(queue, &copy, point);
+}
+
+static CUresult wait_for(struct emu_queue *queue, struct emu_point point) {
+    struct emu_moment moment = emu_watch_now(queue);
+    const CUresult code = emu_clock->wait(point);
+    if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
+    emu_watch_drop(&moment);
+    return code;
+}
+
+CUresult emu_submit_copy(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
+    struct emu_point point;
+    bool pageable, host;
+    const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
+    return code == CUDA_SUCCESS && pageable && point.position != 0 ? wait_for(queue, point) : code;
+}
+
+CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
+    struct emu_point point;
+    bool pageable, host;
+    if (queue->capture != NULL) return emu_capture_refuse(queue);
+    const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
+    return code == CUDA_SUCCESS && host && point.position != 0 ? wait_for(queue, point) : code;
+}
+
+CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, unsigned unit, size_t count, size_t rows,
+                        size_t pitch) {
+    if (count == 0 || rows == 0) return CUDA_SUCCESS;
+    if (count > SIZE_MAX / unit || at % unit != 0 || pitch % unit != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!fits(count * unit, rows, pitch)) return CUDA_ERROR_INVALID_VALUE;
+    const enum emu_place place = place_of(at, count * unit, rows, pitch, true);
+    if (place != EMU_PLACE_DEVICE && place != EMU_PLACE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    struct emu_operation set = {.kind = EMU_SET,
+                                .name = "set",
+                                .described = true,
+                                .set = {(void *)at, count, rows, pitch, value, unit}};
+    emu_cost_set(&set);
+    struct emu_point point;
+    return emu_queue_push(queue, &set, &point);
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------- */
+
+CUresult emu_submit_wait(struct emu_queue *queue, CUevent event) {
+    if (event->capture != NULL || queue->capture != NULL) return emu_capture_wait(queue, event);
+    emu_watch_join(queue, event->moment);
+    const struct emu_operation wait = {.kind = EMU_WAIT, .described = true, .after = {emu_event_point(event)}};
+    struct emu_point point;
+    return emu_queue_push(queue, &wait, &point);
+}
+
+CUresult emu_submit_record(struct emu_queue *queue, CUevent event) {
+    if (queue->capture != NULL) return emu_capture_record(queue, event);
+    return emu_event_record(event, queue);
+}
+
+/* ---- what the host asks ----------------------------------------------------------------------------------------- */
+
+CUresult emu_stream_wait(struct emu_queue *queue) {
+    const CUresult legal = emu_capture_check_host(queue);
+    return legal != CUDA_SUCCESS ? legal : emu_queue_wait(queue);
+}
+
+CUresult emu_stream_query(struct emu_queue *queue) {
+    const CUresult legal = emu_capture_check_host(queue);
+    if (legal != CUDA_SUCCESS) return legal;
+    if (!emu_point_passed(emu_queue_end(queue))) return CUDA_ERROR_NOT_READY;
+    struct emu_moment moment = emu_watch_now(queue);
+    emu_watch_host_saw(moment);
+    emu_watch_drop(&moment);
+    return CUDA_SUCCESS;
+}
