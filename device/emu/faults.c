@@ -81,8 +81,8 @@ static bool complain_of_entry(const char *name, struct emu_complaint complaint) 
 }
 
 static bool read_entry(const char *name, enum emu_entry *entry, struct emu_complaint complaint) {
-    *entry = strcmp(name, "*") == 0 ? EMU_ENTRIES : emu_entry_find(name);
-    return *entry != EMU_ENTRIES || name[0] == '*' || complain_of_entry(name, complaint);
+    *entry = emu_entry_find(name);
+    return *entry != EMU_ENTRIES || strcmp(name, "*") == 0 || complain_of_entry(name, complaint);
 }
 
 /* A whole number from 1; false when there is none, or too large a one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads machine profiles. One table of keys makes the reader and the sentences about keys. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
@@ -134,15 +135,17 @@ static bool set_key(struct reading *reading, const struct key *key, const char *
     return complain_of(reading, key->name, value, key->expected);
 }
 
+static bool unknown_entry(const struct reading *reading, const char *key, const char *name) {
+    char near[64];
+    emu_entry_nearest(name, near, sizeof near);
+    return emu_complain(reading->complaint, "%s:%d: %.60s: expected an entry of the driver, as cuMemMap%s%s%s",
+                        reading->path, reading->line, key, near[0] ? "; did you mean " : "", near, near[0] ? "?" : "");
+}
+
 /* call.ENTRY or law.LAW.ENTRY. The cost is checked now, and read when the granularity is known. */
 static bool set_cost(struct reading *reading, const char *key, enum emu_law law, const char *name, const char *value) {
     const enum emu_entry entry = emu_entry_find(name);
-    char near[64];
-    emu_entry_nearest(name, near, sizeof near);
-    if (entry == EMU_ENTRIES)
-        return emu_complain(reading->complaint, "%s:%d: %.60s: expected an entry of the driver, as cuMemMap%s%s%s",
-                            reading->path, reading->line, key, near[0] ? "; did you mean " : "", near,
-                            near[0] ? "?" : "");
+    if (entry == EMU_ENTRIES) return unknown_entry(reading, key, name);
     if (reading->costs[law][entry].line != 0) return given_twice(reading, key);
     struct emu_cost cost;
     if (strlen(value) >= sizeof reading->costs[law][entry].cost || !emu_cost_read(value, 1, &cost))
@@ -290,19 +293,42 @@ static void find_own_folder(char *folder, size_t room) {
     free(real);
 }
 
+/* The profile of the folder whose name is nearest to one that is not there; "" when none is near. */
+static void find_nearest(const char *folder, const char *name, char *nearest, size_t room) {
+    enum { MOST = 64 };
+    char names[MOST][64];
+    const char *known[MOST];
+    size_t count = 0;
+    nearest[0] = '\0';
+    DIR *entries = opendir(folder);
+    if (entries == NULL) return;
+    for (struct dirent *entry = readdir(entries); entry != NULL && count < MOST; entry = readdir(entries)) {
+        const size_t length = strcspn(entry->d_name, ".");
+        if (strcmp(entry->d_name + length, ".profile") != 0 || length >= sizeof names[count]) continue;
+        snprintf(names[count], sizeof names[count], "%.*s", (int)length, entry->d_name);
+        known[count] = names[count];
+        count++;
+    }
+    closedir(entries);
+    const char *found = weir__nearest(name, known, count);
+    snprintf(nearest, room, "%s", found != NULL ? found : "");
+}
+
 static FILE *open_named(const char *name, char *path, size_t room, struct emu_complaint complaint) {
-    char own[3500];
+    char own[3500], folder[4000], near[64] = "";
     find_own_folder(own, sizeof own);
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, room, "%s/%s/%s.profile", own, folders[i], name);
+        snprintf(folder, sizeof folder, "%s/%s", own, folders[i]);
+        snprintf(path, room, "%s/%s.profile", folder, name);
         FILE *file = fopen(path, "re");
         if (file != NULL) return file;
+        if (near[0] == '\0') find_nearest(folder, name, near, sizeof near);
     }
     emu_complain(
         complaint,
         "profile:%.60s is unknown: no %.60s.profile in the folder share/weir/profiles that belongs to the driver "
-        "in %.200s; a path must have a '/'",
-        name, name, own);
+        "in %.120s; a path must have a '/'%s%s%s",
+        name, name, own, near[0] ? "; did you mean " : "", near, near[0] ? "?" : "");
     return NULL;
 }
 

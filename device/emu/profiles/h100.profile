@@ -23,9 +23,9 @@ launch_time        = 3 us         # assumption
 wake_time          = 10 us        # assumption
 jitter             = 5 %          # assumption
 
-call                     = 0.3 us         # assumption, as for all calls of pages: together with cuMemCreate they come
-call.cuMemCreate         = 30 us          # near the 80 us that a page of 2 MiB, one by one, took on an A100 in
-call.cuMemRelease        = 20 us          # antgroup/glake issue 22
+call                     = 0.3 us         # assumption
+call.cuMemCreate         = 30 us          # assumption; with those of pages below near the 80 us that a page of 2 MiB,
+call.cuMemRelease        = 20 us          # one by one, took on an A100: antgroup/glake issue 22; assumption
 call.cuMemMap            = 2 us           # assumption
 call.cuMemSetAccess      = 40 us/handle   # assumption; a handle each: pytorch/pytorch pull request 172056
 call.cuMemUnmap          = 35 us/handle   # assumption; a handle each: the same

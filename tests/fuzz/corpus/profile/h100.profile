@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# h100: one NVIDIA H100 SXM (80 GB HBM3) of a host of eight, on PCIe 5 x16. "Assumption": no source was found;
+# `weir-profile` measures it.
+name        = NVIDIA H100 80GB HBM3
+note        = one GPU of a host of eight; published figures and assumptions
+capacity    = 81008 MiB   # about 79.1 GiB, as CUDA reports it; the data sheet says 80 GB
+granularity = 2 MiB       # cuMemGetAllocationGranularity on NVIDIA's GPUs
+
+arithmetic         = 660 TFLOP/s  # assumption: two thirds of the data sheet's 989 (bf16, dense)
+memory_rate        = 2.57 TB/s    # reads and writes of a copy, measured on H100 SXM: NVIDIA/nccl issue 1264
+to_device_rate     = 55.3 GB/s    # assumption: as one H200, deepspeedai/DeepSpeed issue 8283
+to_host_rate       = 52.8 GB/s    # measured on H100: NVIDIA/nvbandwidth issue 24
+to_device_together = 45 GB/s      # assumption
+to_host_together   = 45 GB/s      # assumption
+peer_rate          = 380 GB/s     # NVLink, one direction, measured on H100 SXM: NVIDIA/nccl issue 1264
+peer_latency       = 2 us         # assumption
+network_rate       = 50 GB/s      # one NDR400 a GPU: the DGX H100 data sheet
+network_latency    = 5 us         # assumption
+copy_time          = 2 us         # assumption
+kernel_time        = 2 us         # assumption
+host_function_time = 10 us        # assumption
+launch_time        = 3 us         # assumption
+wake_time          = 10 us        # assumption
+jitter             = 5 %          # assumption
+
+call                     = 0.3 us         # assumption
+call.cuMemCreate         = 30 us          # assumption; with those of pages below near the 80 us that a page of 2 MiB,
+call.cuMemRelease        = 20 us          # one by one, took on an A100: antgroup/glake issue 22; assumption
+call.cuMemMap            = 2 us           # assumption
+call.cuMemSetAccess      = 40 us/handle   # assumption; a handle each: pytorch/pytorch pull request 172056
+call.cuMemUnmap          = 35 us/handle   # assumption; a handle each: the same
+call.cuMemAddressReserve = 20 us          # assumption
+call.cuMemAddressFree    = 20 us          # assumption
+call.cuMemAlloc          = 300 us + 1 us/MiB    # assumption
+call.cuMemFree           = 300 us + 1 us/MiB    # assumption
+call.cuMemHostAlloc      = 100 us + 100 us/MiB  # pinning 1 GiB takes 0.1 s: rapidsai/rmm pull request 2496
+call.cuMemFreeHost       = 100 us + 20 us/MiB   # assumption
+call.cuMemHostRegister   = 100 us + 100 us/MiB  # as cuMemHostAlloc
+call.cuMemHostUnregister = 100 us + 20 us/MiB   # assumption
+call.cuMemcpyAsync       = 2.3 us         # taco-project/FlexKV pull request 193
+call.cuMemsetD8Async     = 2.3 us         # assumption: as a copy
+call.cuLaunchHostFunc    = 5 us           # assumption
+call.cuEventRecord       = 0.5 us         # cms-patatrack/pixeltrack-standalone issue 218
+call.cuEventCreate       = 2.4 us         # pytorch/pytorch pull request 78279
+call.cuEventDestroy      = 2.6 us         # the same
