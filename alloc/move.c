@@ -366,6 +366,12 @@ enum weir_status weir__move(struct weir_pool *pool, struct weir__request *reques
 }
 
 bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns) {
+    if (weir__device_takes_turns(pool->device)) { /* the call that is waited for goes on while this thread pauses */
+        pthread_mutex_unlock(&pool->lock);
+        weir__device_pause(pool->device, WEIR__TURN_NS);
+        pthread_mutex_lock(&pool->lock);
+        return weir__device_now_ns(pool->device) < deadline_ns;
+    }
     struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                              .tv_nsec = (long)(deadline_ns % 1000000000u)};
     return pthread_cond_timedwait(&pool->changed, &pool->lock, &until) != ETIMEDOUT;

@@ -352,8 +352,8 @@ static enum weir_status wait_for_event(struct weir_device *device, CUevent event
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
     CUresult code = device->driver->event_query(event);
-    for (long pause_ns = 10000; code == CUDA_ERROR_NOT_READY && weir__now_ns() < deadline_ns;) {
-        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+    for (uint64_t pause_ns = 10000; code == CUDA_ERROR_NOT_READY && weir__device_now_ns(device) < deadline_ns;) {
+        weir__device_pause(device, pause_ns);
         if (pause_ns < 500000) pause_ns += pause_ns / 4;
         code = device->driver->event_query(event);
     }
@@ -384,6 +384,17 @@ static bool is_empty(struct weir__order *order, const struct weir__slot *slot) {
     return code == CUDA_SUCCESS;
 }
 
+/* Until another call is through with a stream, or for a while. */
+static void wait_for_users(struct weir__order *order) {
+    if (!weir__device_takes_turns(order->device)) {
+        pthread_cond_wait(&order->unused, order->lock);
+        return;
+    }
+    pthread_mutex_unlock(order->lock);
+    weir__device_pause(order->device, WEIR__TURN_NS);
+    pthread_mutex_lock(order->lock);
+}
+
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream) {
     uint32_t number = weir__order_find(order, stream);
     if (number == WEIR__SLOT_NONE) return;
@@ -401,7 +412,7 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     slot->alive = slot->wants_mark = false;
     order->not_alive++;
     weir__table_take(&order->by_stream, key_of(stream));
-    while (slot->users > 0 && !slot->alive) pthread_cond_wait(&order->unused, order->lock);
+    while (slot->users > 0 && !slot->alive) wait_for_users(order);
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@
 #include "alloc/index.h"
 #include "alloc/table.h"
 #include "device/device.h"
+#include "device/emulated.h"
 
 #define WEIR__SLOT_GONE     0u /* stands for all streams that are no more; its tags are always complete */
 #define WEIR__SLOT_NONE     UINT32_MAX
@@ -115,7 +116,7 @@ enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot);
 /* (unlocks) Makes a slot's stream run after a tag: it waits for the first sufficient mark, recorded now if there is
  * none. Gives: *waited when the driver was asked to wait. Fails: the driver; nothing is known that was not before. */
 enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slot, struct weir__tag tag, bool *waited);
-/* (unlocks) Makes the host wait until a tag is complete, at most until `deadline_ns` of the monotonic clock.
+/* (unlocks) Makes the host wait until a tag is complete, at most until `deadline_ns` of the device's clock.
  * Gives: WEIR_NOT_READY past the deadline. */
 enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns);
 /* (unlocks) Before a stream is destroyed: a last mark unless it is empty, then its slot is not alive. Waits for the calls

@@ -246,17 +246,17 @@ static enum weir_status wait_for_streams(struct weir_pool *pool, uint64_t deadli
 
 /* (unlocks) Waits for all events, then frees every whole free segment. */
 static enum weir_status release_cached(struct weir_pool *pool, struct weir__request *request) {
-    uint64_t since_ns = weir__now_ns();
+    uint64_t since_ns = weir__device_now_ns(pool->device);
     if (request->deadline_ns == 0) request->deadline_ns = since_ns + request->wait_limit_ns;
     pool->host_waits++;
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     if (status != WEIR_OK) {
-        pool->host_wait_ns += weir__now_ns() - since_ns;
+        pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
         return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
     }
     struct weir__segment *claimed = claim_segments(pool, NULL);
     if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
-    pool->host_wait_ns += weir__now_ns() - since_ns;
+    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
     enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
     if (status == WEIR_OK) status = freed;
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
@@ -282,7 +282,7 @@ static void split(struct weir_pool *pool, struct weir__extent *extent, size_t by
 static enum weir_status grow(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status = add_segment(pool, request, out);
     if (status != WEIR_OUT_OF_MEMORY) return status;
-    if (pool->in_flight > 0 && weir__wait_for_claims(pool, weir__now_ns() + request->wait_limit_ns)) {
+    if (pool->in_flight > 0 && weir__wait_for_claims(pool, weir__device_now_ns(pool->device) + request->wait_limit_ns)) {
         status = add_segment(pool, request, out);
         if (status != WEIR_OUT_OF_MEMORY) return status;
     }

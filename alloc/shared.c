@@ -33,8 +33,8 @@ static enum weir_status take(struct weir_pool *pool, const struct weir__request 
     return WEIR_OK;
 }
 
-static uint64_t deadline_of(struct weir__request *request) {
-    if (request->deadline_ns == 0) request->deadline_ns = weir__now_ns() + request->wait_limit_ns;
+static uint64_t deadline_of(struct weir_pool *pool, struct weir__request *request) {
+    if (request->deadline_ns == 0) request->deadline_ns = weir__device_now_ns(pool->device) + request->wait_limit_ns;
     return request->deadline_ns;
 }
 
@@ -45,11 +45,11 @@ static enum weir_status wait_host(struct weir_pool *pool, struct weir__request *
     struct weir__tag tags[count > 0 ? count : 1];
     for (uint32_t i = 0; i < count; i++) tags[i] = idle->tags[i];
     if (request->deadline_ns == 0) pool->host_waits++;
-    uint64_t deadline_ns = deadline_of(request), since_ns = weir__now_ns();
+    uint64_t deadline_ns = deadline_of(pool, request), since_ns = weir__device_now_ns(pool->device);
     enum weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = weir__order_wait_host(&pool->order, tags[i], deadline_ns);
-    pool->host_wait_ns += weir__now_ns() - since_ns;
+    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
 
@@ -73,7 +73,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
     case WEIR__GIVE_UP:
         break;
     }
-    if (pool->in_flight > 0 && weir__wait_for_claims(pool, deadline_of(request))) return WEIR_NOT_READY;
+    if (pool->in_flight > 0 && weir__wait_for_claims(pool, deadline_of(pool, request))) return WEIR_NOT_READY;
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "device/emulated.h"
 #include "device/error.h"
 #include "offload/blocks.h"
 #include "offload/budget.h"
@@ -52,11 +53,21 @@ static void say_full(const struct weir_host_pool *pool, size_t capacity) {
                pool->pin_failed ? "; no more is taken since a registration failed" : "");
 }
 
+static void wait_for_growth(struct weir_host_pool *pool) {
+    if (!weir__device_takes_turns(pool->device)) {
+        pthread_cond_wait(&pool->grown, &pool->lock);
+        return;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    weir__device_pause(pool->device, WEIR__TURN_NS);
+    pthread_mutex_lock(&pool->lock);
+}
+
 /* Adds a slab, or waits for the growth that runs. True: look again. False: the error says why not.
  * The lock is held at entry and at return, and let go in between. */
 static bool grow(struct weir_host_pool *pool, size_t capacity) {
     if (pool->growing) {
-        while (pool->growing) pthread_cond_wait(&pool->grown, &pool->lock);
+        while (pool->growing) wait_for_growth(pool);
         return true;
     }
     size_t bytes = pool->pin_failed ? 0 : growth_for(pool, capacity);
