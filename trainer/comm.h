@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication between ranks: one table, chosen at start (comm_mpi.c; comm_nccl.c, started by MPI).
+/* Communication between ranks: one table, chosen at start (comm_mpi.c; comm_nccl.c, started by MPI; comm_local.c, ranks as
+ * threads of one process).
  *
  * Mesh: world = efsdp x ep. Rank r has place r % ep in its expert-parallel group (neighbours, inside a node) and place
  * r / ep in its group of ranks that hold the same experts. Dense parameters are sharded over the world.
@@ -79,6 +80,18 @@ static inline int comm_size(const struct comm *c, enum comm_group group) {
 }
 static inline int comm_place(const struct comm *c, enum comm_group group) {
     return group == COMM_WORLD ? c->rank : group == COMM_EP ? c->rank % c->ep : c->rank / c->ep;
+}
+
+/* World rank of a place in this rank's group. */
+static inline int comm_rank_at(const struct comm *c, enum comm_group group, int place) {
+    switch (group) {
+    case COMM_EP:
+        return c->rank / c->ep * c->ep + place;
+    case COMM_EFSDP:
+        return place * c->ep + c->rank % c->ep;
+    default:
+        return place;
+    }
 }
 
 #endif

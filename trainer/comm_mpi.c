@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/emulated.h"
 #include "trainer/comm.h"
 #include "trainer/comm_progress.h"
 
@@ -31,18 +32,6 @@ struct mpi {
 };
 
 static struct mpi *mpi_of(const struct comm *c) { return c->state; }
-
-/* World rank of a place in this rank's group. */
-static int rank_at(const struct comm *c, enum comm_group group, int place) {
-    switch (group) {
-    case COMM_EP:
-        return c->rank / c->ep * c->ep + place;
-    case COMM_EFSDP:
-        return place * c->ep + c->rank % c->ep;
-    default:
-        return place;
-    }
-}
 
 /* ---- on a stream -------------------------------------------------------------------------------------------------- */
 
@@ -112,7 +101,7 @@ static enum weir_status begin_collective(struct comm *c, enum comm_group group, 
 /* One peer's two messages; the place of this rank itself is a copy. */
 static void add_pair(struct comm *c, struct collective *k, enum comm_group group, int place, const void *send,
                      size_t send_bytes, void *recv, size_t recv_bytes) {
-    int peer = rank_at(c, group, place);
+    int peer = comm_rank_at(c, group, place);
     if (peer == c->rank) {
         assert(send_bytes == recv_bytes);
         k->own_from = send;
@@ -343,6 +332,9 @@ static enum weir_status mpi_attach(struct comm *c, struct weir_device *device) {
     if (status != WEIR_OK) return status;
     if (!info.emulated)
         return fail_here(c, WEIR_NOT_SUPPORTED, "MPI reaches the memory of an emulated device only; a GPU needs NCCL");
+    if (c->world > 1 && weir__device_takes_turns(device))
+        return fail_here(c, WEIR_NOT_SUPPORTED,
+                         "the virtual clock is of one process, and MPI's ranks are several; give --comm=local");
     c->device = device;
     return WEIR_OK;
 }

@@ -275,6 +275,9 @@ static int check_divisions(const struct config *c, char *message, size_t room) {
 int config_check(const struct config *c, char *message, size_t room) {
     int status = check_divisions(c, message, room);
     if (status) return status;
+    if (strcmp(c->comm, "local") == 0 && c->ranks > CONFIG_LOCAL_RANKS)
+        return text_fail(2, message, room, "--comm=local starts at most %d ranks in one process; --ranks is %lld",
+                         CONFIG_LOCAL_RANKS, (long long)c->ranks);
     if (c->dim / c->heads % 2)
         return text_fail(2, message, room,
                          "--dim %lld over --heads %lld gives heads of width %lld; rotary embedding needs an even width",

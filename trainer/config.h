@@ -29,6 +29,11 @@
     INT(parallel, ranks, 4, 1, 4096, "ranks", "processes to start")                                                    \
     INT(parallel, ep, 2, 1, 4096, "ranks", "expert-parallel group; divides ranks")                                     \
     CHOICE(parallel, wire, "bf16", "bf16|fp32", "type of weights, rows and gradients on the wire")                     \
+    CHOICE(parallel, comm, "auto", "auto|mpi|nccl|local",                                                              \
+           "how ranks talk; local: as threads of one process, on emulated devices; auto: nccl on GPUs, else mpi")      \
+    CHOICE(parallel, ops, "auto", "auto|cpu|cuda|cost",                                                                \
+           "who computes; cost: nobody, an emulated device takes the time; auto: cuda on GPUs, else cpu")              \
+    REAL(parallel, skew, 1.0, 0.0, 8.0, "", "of the routes that ops cost makes up; 0: all experts alike")              \
     INT(train, steps, 200, 0, 1000000000, "steps", "training steps")                                                   \
     INT(train, batch, 2, 1, 1048576, "sequences", "sequences a rank a step")                                           \
     INT(train, seq, 128, 2, 1048576, "tokens", "length of a sequence")                                                 \
@@ -56,6 +61,8 @@
     FLAG(report, timeline, false, "keep memory over time in the report of --json")                                     \
     FLAG(report, progress, true, "progress bar when standard error is a terminal")                                     \
     TEXT(report, name, "", "TEXT", "name of the run in its report")
+
+enum { CONFIG_LOCAL_RANKS = 64 }; /* the emulated driver has no more devices */
 
 struct config {
 #define CONFIG_TEXT(section, key, ...)   char key[512];

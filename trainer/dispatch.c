@@ -36,6 +36,18 @@ enum weir_status dispatch_plan(struct model *m, struct dispatch *g) {
     return block_free(s, EXCHANGE, counts);
 }
 
+/* Counts of both sides: the exchange has brought them; or, where routes are made up, every rank knows all of them. */
+static void know_counts(struct model *m, const struct dispatch *g) {
+    const int64_t local = m->shape.local;
+    int32_t *made = m->host_counts, *got = m->host_counts + m->shape.E; /* (ep, local) each */
+    if (g->drawing < 0) return;
+    for (int place = 0; place < m->comm->ep; place++) {
+        ops_routes_counts(m->ops->routes, comm_rank_at(m->comm, COMM_EP, place), g->drawing, made);
+        memcpy(got + place * local, made + comm_place(m->comm, COMM_EP) * local, (size_t)local * sizeof *got);
+    }
+    ops_routes_counts(m->ops->routes, m->comm->rank, g->drawing, made);
+}
+
 /* Rows by peer and by local expert, from the counts of both sides. */
 static void count_rows(struct model *m, struct dispatch *g) {
     const int64_t local = m->shape.local;
@@ -77,6 +89,7 @@ enum weir_status dispatch_finish(struct model *m, struct dispatch *g, double *lo
     weir_stream exchange = s->stream[EXCHANGE];
     TRY(weir_stream_synchronize(s->device, exchange));
     TRY(model_followed_failure(m)); /* counts of a failed exchange mean nothing */
+    know_counts(m, g);
     count_rows(m, g);
     for (int64_t e = 0; e < m->shape.E && load; e++) load[e] += m->host_counts[e];
 

@@ -42,7 +42,7 @@ void fsdp_close(struct fsdp *f) {
 
 static enum weir_status pack_load(struct fsdp *f, struct pack *pack, uint64_t seed, real *host) {
     struct streams *s = f->streams;
-    pack_initialise(pack, seed, host);
+    if (!f->ops->routes) pack_initialise(pack, seed, host); /* else nobody computes with them */
     TRY(real_alloc(s, COMPUTE, pack->shard, &pack->master));
     TRY(weir_copy(s->device, pack->master, host, (size_t)pack->shard * sizeof *host, s->stream[COMPUTE]));
     return weir_stream_synchronize(s->device, s->stream[COMPUTE]); /* `host` is filled again */
@@ -53,7 +53,7 @@ enum weir_status fsdp_initialise(struct fsdp *f, uint64_t seed) {
     for (int u = 0; u < f->units; u++)
         for (int p = 0; p < f->unit[u].packs; p++)
             if (f->unit[u].pack[p].shard > most) most = f->unit[u].pack[p].shard;
-    real *host = malloc((size_t)most * sizeof *host);
+    real *host = calloc((size_t)most, sizeof *host);
     if (!host) return WEIR_OUT_OF_HOST_MEMORY;
     enum weir_status status = WEIR_OK;
     for (int u = 0; u < f->units; u++)

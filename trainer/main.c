@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/comm_local.h"
 #include "trainer/launch.h"
 #include "trainer/text.h"
 #include "trainer/train.h"
@@ -27,19 +28,21 @@ static int fail(struct rank *r, int status, const char *what) {
     return status;
 }
 
-static enum weir_status open_device(const struct config *c, struct weir_device **out) {
+static bool is_local(const struct config *c) { return strcmp(c->comm, "local") == 0; }
+
+static enum weir_status open_device(const struct config *c, int ordinal, struct weir_device **out) {
     char emu[640];
     const char *wanted = getenv("WEIR_DEVICE"), *machine = c->device;
     if (!strcmp(machine, "auto") && wanted && *wanted) machine = wanted;
     int length = snprintf(emu, sizeof emu, "profile:%s", c->profile);
-    if (c->capacity) snprintf(emu + length, sizeof emu - (size_t)length, ",capacity:%zu", c->capacity);
+    if (c->capacity) length += snprintf(emu + length, sizeof emu - (size_t)length, ",capacity:%zu", c->capacity);
+    if (is_local(c)) snprintf(emu + length, sizeof emu - (size_t)length, ",devices:%d", (int)c->ranks);
     struct weir_device_options options = {.size = sizeof options, .machine = machine, .emu = emu};
-    options.ordinal = launch_local_rank();
+    options.ordinal = ordinal;
     enum weir_status status = weir_device_open(&options, out);
-    if (status != WEIR_NO_DEVICE || !options.ordinal) return status;
+    if (status != WEIR_NO_DEVICE || !ordinal || is_local(c)) return status;
     /* every process has an emulated machine of its own, with one device; GPUs are not shared */
     struct weir_device_info info = {.size = sizeof info};
-    int ordinal = options.ordinal;
     options.ordinal = 0;
     if (weir_device_open(&options, out) == WEIR_OK) {
         if (weir_device_get_info(*out, &info) == WEIR_OK && info.emulated) return WEIR_OK;
@@ -75,7 +78,8 @@ static int open_rank(const struct config *c, struct rank *r, enum weir_status de
     return r->report ? 0 : fail(r, 1, "the report can't be opened");
 }
 
-/* MPI is closed before the pool: a transfer cut short by a failure may still touch the pool's memory. */
+/* The communication is closed before the pool: a transfer cut short by a failure may still touch the pool's memory. The
+ * device is the caller's. */
 static int close_rank(struct rank *r, int status) {
     char sentence[SENTENCE] = "";
     int failure = r->comm.table->failure(&r->comm, sentence, sizeof sentence);
@@ -84,7 +88,6 @@ static int close_rank(struct rank *r, int status) {
     if (!report_close(r->report, outcome, 0, sentence) && !status) status = 1;
     r->comm.table->close(&r->comm);
     weir_pool_destroy(r->pool);
-    weir_device_close(r->device);
     data_close(&r->data);
     return failure ? failure : status;
 }
@@ -97,19 +100,57 @@ static int refuse_ranks(const struct weir_device_info *info, enum weir_status st
     return 1;
 }
 
+static int play_rank(const struct config *c, struct rank *r, enum weir_status device) {
+    int status = open_rank(c, r, device);
+    if (!status && r->comm.table->barrier(&r->comm) == WEIR_OK)
+        status = train_run(c, &r->comm, r->device, r->pool, &r->data, r->report);
+    return close_rank(r, status);
+}
+
+/* Whether the ranks talk over MPI alone: on an emulated device, unless the configuration says otherwise. */
+static bool takes_mpi(const struct config *c, const struct weir_device_info *info) {
+    return strcmp(c->comm, "auto") == 0 ? info->emulated : strcmp(c->comm, "mpi") == 0;
+}
+
 static int run_rank(const struct config *c, int argc, char **argv) {
     struct rank r = {0};
     struct weir_device_info info = {.size = sizeof info, .emulated = true};
-    enum weir_status device = open_device(c, &r.device);
+    enum weir_status device = open_device(c, launch_local_rank(), &r.device);
     if (device == WEIR_OK) weir_device_get_info(r.device, &info);
-    enum weir_status opened = info.emulated ? comm_open_mpi(&argc, &argv, (int)c->ep, &r.comm)
-                                            : comm_open_nccl(&argc, &argv, (int)c->ep, &r.comm);
+    enum weir_status opened = takes_mpi(c, &info) ? comm_open_mpi(&argc, &argv, (int)c->ep, &r.comm)
+                                                  : comm_open_nccl(&argc, &argv, (int)c->ep, &r.comm);
     if (opened != WEIR_OK) return refuse_ranks(&info, opened);
-    int status = open_rank(c, &r, device);
-    if (!status && r.comm.table->barrier(&r.comm) == WEIR_OK)
-        status = train_run(c, &r.comm, r.device, r.pool, &r.data, r.report);
-    return close_rank(&r, status);
+    const int status = play_rank(c, &r, device);
+    weir_device_close(r.device);
+    return status;
 }
+
+/* ---- ranks as threads ------------------------------------------------------------------------------------------- */
+
+static int run_seated(struct comm *comm, struct weir_device *device, void *argument) {
+    struct rank r = {.device = device, .comm = *comm};
+    return play_rank(argument, &r, WEIR_OK);
+}
+
+/* The devices are opened and closed here, so that no rank waits for another one's lock. */
+static int run_local(struct config *c) {
+    struct weir_device *device[COMM_LOCAL_MOST] = {NULL};
+    struct comm_local *local = NULL;
+    enum weir_status status = WEIR_OK;
+    int opened = 0;
+    for (; opened < c->ranks && status == WEIR_OK; opened++) status = open_device(c, opened, &device[opened]);
+    /* without arithmetic nobody reads what collectives bring, but for the counts of replayed routes */
+    const bool moves = strcmp(c->ops, "cost") != 0 || *c->routes_replay;
+    if (status == WEIR_OK) status = comm_local_create((int)c->ranks, (int)c->ep, moves, &local);
+    int answer = status == WEIR_OK ? comm_local_run(local, device, run_seated, c) : status == WEIR_INVALID ? 2 : 1;
+    if (status != WEIR_OK) fprintf(stderr, "weir-train: the ranks can't be started: %s\n", weir_last_error()->message);
+    if (answer < 0) fprintf(stderr, "weir-train: the threads of the ranks can't be started\n");
+    comm_local_destroy(local);
+    for (int i = 0; i < opened; i++) weir_device_close(device[i]);
+    return answer < 0 ? 1 : answer;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
 /* All that can be refused before a rank is started. */
 static int check(struct config *c, char *message, size_t room) {
@@ -129,6 +170,9 @@ int main(int argc, char **argv) {
     if (status == 1) return fflush(stdout) ? 1 : 0;
     if (!status) status = check(&config, message, sizeof message);
     if (status) return launch_refuse(message);
+    if (is_local(&config) && launch_joined())
+        return launch_refuse("--comm=local starts its ranks itself, as threads; it is not started by mpirun");
+    if (is_local(&config)) return run_local(&config);
     if (!launch_joined() && config.ranks > 1) return launch_run(config.ranks, config.progress, argv);
     if (!launch_joined()) launch_alone();
     return run_rank(&config, argc, argv);

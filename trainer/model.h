@@ -27,6 +27,7 @@ struct dispatch {
     int32_t *ids;              /* (T, K) on compute */
     int32_t *order, *slot;     /* (N), (T, K) on exchange: row n is assignment order[n]; where an assignment went */
     int32_t *grouped, *placed; /* (R), (R) on exchange: grouped row r came as row grouped[r]; its inverse */
+    int64_t drawing;           /* number of the made-up routing, or -1: the counts come from the device */
     int64_t rows;              /* R */
     int64_t *sent, *received;  /* (ep), (ep) rows to and from each rank of the expert-parallel group; host */
     int64_t *offsets;          /* (local + 1): grouped rows of each local expert; host */
@@ -52,6 +53,7 @@ struct model {
     struct fsdp fsdp;
     struct weir_offload *offload; /* NULL: inputs stay on the device */
     struct routes *routes;        /* NULL: route freely, keep nothing */
+    int64_t drawings;             /* made-up routings so far */
 
     struct layer_saved *saved; /* (L) */
     int32_t *ids, *targets;    /* (T), (T) */

@@ -161,6 +161,7 @@ static enum weir_status choose(struct model *m, enum model_mode mode, int64_t la
         TRY(weir_copy(s->device, *ids, m->host_ids, bytes, s->stream[COMPUTE]));
     }
     TRY(route(m, layer, replay, x, r));
+    m->saved[layer].dispatch.drawing = m->ops->routes && !replay ? m->drawings++ : -1;
     TRY(dispatch_plan(m, &m->saved[layer].dispatch));
     if (mode == MODEL_GRADIENTS && routes_saving(m->routes))
         TRY(weir_copy(s->device, m->host_ids, *ids, bytes, s->stream[EXCHANGE]));

@@ -206,6 +206,7 @@ static enum weir_status router_forward(const struct ops *ops, real *scores, int3
                             .ids_out = ids,
                             .logits = logits,
                             .bias = bias,
+                            .state = ops->state,
                             .T = T,
                             .E = E,
                             .K = K,
@@ -357,5 +358,5 @@ static const struct ops_table table = {
 
 void ops_open(struct weir_device *device, enum wire wire, const char *name, const char *lacks,
               const struct ops_leaf *leaf, void *state, struct ops *out) {
-    *out = (struct ops){name, lacks, device, wire, &table, leaf, state};
+    *out = (struct ops){name, lacks, device, wire, &table, leaf, state, NULL};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations that the model and the optimizer are made of: one table, chosen at start (ops_cpu*.c on OpenBLAS,
- * ops_cuda* on cuBLAS). Every operation is queued on a stream of the device as one piece of work with its description
+ * ops_cuda* on cuBLAS, ops_cost.c that computes nothing and takes the time that the profile says). Every operation is queued on a stream of the device as one piece of work with its description
  * (accesses, flops, bytes) and returns at once; the pointers are device pointers unless a comment says host.
  *
  * Layout: row-major; W is (out, in) and y = x W^T. T tokens, d model width, F expert width, E experts, K top-k, V vocab,
@@ -28,12 +28,32 @@ struct ops {
     const struct ops_table *table;
     const struct ops_leaf *leaf; /* who does the work (ops_work.h) */
     void *state;                 /* the leaf's own */
+    struct ops_routes *routes;   /* NULL, or: nothing is computed, and these are the routes that are made up */
 };
 
 /* Opens the table for a device. *out lives as long as the process; nothing is to be closed. */
 enum weir_status ops_open_cpu(struct weir_device *device, enum wire wire, struct ops *out);
 enum weir_status ops_open_cuda(struct weir_device *device, enum wire wire,
                                struct ops *out); /* no_cuda.c without nvcc */
+
+/* Routes out of a seeded generator. What sizes depend on must be real and the same for all ranks: every rank can tell
+ * every rank's, so that no count has to travel through device memory, which may be addresses only. */
+struct ops_routes {
+    uint64_t seed;
+    int rank;
+    int64_t T, E, K, L; /* tokens a rank, experts, experts a token, layers */
+    double skew;    /* the i-th most popular expert of a layer has the weight i^-skew; 0: all alike, in turn */
+    uint64_t drawn; /* the leaf's own: routings that the device has drawn */
+};
+/* ids (T, K) of routing `number` of a rank; routings are counted from 0, L of them in a forward pass. */
+void ops_routes_ids(const struct ops_routes *routes, int rank, int64_t number, int32_t *ids);
+/* counts (E): how many of them name each expert. */
+void ops_routes_counts(const struct ops_routes *routes, int rank, int64_t number, int32_t *counts);
+
+/* Leaves what the schedule depends on: router_forward writes the ids of this rank's next routing (unless `replay`) and
+ * route_plan its lists, where the device has memory; nothing else reads or writes. *out as above; `routes` must live as
+ * long. Fails: WEIR_NOT_SUPPORTED on a device that is not emulated. */
+enum weir_status ops_open_cost(struct weir_device *device, enum wire wire, struct ops_routes *routes, struct ops *out);
 
 /* Rows in groups: group g has rows offsets[g] .. offsets[g + 1] - 1 and uses weight g. Host memory, read in the call. */
 struct row_groups {

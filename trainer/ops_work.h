@@ -60,7 +60,8 @@ struct ops_leaf {
     int (*launch[OPS_COUNT])(void *arguments, weir_stream stream); /* 0 or a CUresult */
 };
 
-/* The table of ops.h over a leaf. `state` is the leaf's own and goes to the operations that multiply matrices. */
+/* The table of ops.h over a leaf. `state` is the leaf's own and goes to the operations that multiply matrices, and to the
+ * router. */
 void ops_open(struct weir_device *device, enum wire wire, const char *name, const char *lacks,
               const struct ops_leaf *leaf, void *state, struct ops *out);
 
@@ -128,6 +129,7 @@ struct router_args {
     real *dlogits;               /* backward */
     const real *dgates, *scores; /* backward */
     const int32_t *ids;          /* backward */
+    void *state;                 /* forward */
     int64_t T, E, K;
     real scale;
     bool replay;

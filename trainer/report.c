@@ -7,18 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "device/emulated.h"
 #include "trainer/report_state.h"
 #include "trainer/text.h"
 #include "weir/weir.h"
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+static int64_t now_ns(const struct report *r) { return (int64_t)weir__device_now_ns(r->device); }
 
 int report_check(const struct config *config, char *message, size_t room) {
     char folder[sizeof config->json];
@@ -50,6 +46,9 @@ static void print_facts(const struct report *r) {
            r->comm->world, r->comm->world == 1 ? "" : "s", r->comm->ep, r->comm->world / r->comm->ep,
            text_of_count((uint64_t)r->parameters, parameters), text_of_count((uint64_t)r->data_bytes, bytes),
            (long long)(c->batch * c->seq * r->comm->world), c->policy, c->offload ? " with offload" : "", c->wire);
+    if (r->virtual_clock) printf("all times are those of the virtual clock: what the profile says, not what passed\n");
+    if (strcmp(c->ops, "cost") == 0)
+        printf("nothing is computed: losses and norms are 0, routes are made up (skew %g)\n", c->skew);
     if (r->comm->table->lacks) printf("not yet: %s\n", r->comm->table->lacks);
     fflush(stdout);
 }
@@ -60,10 +59,12 @@ struct report *report_open(const struct config *config, struct comm *comm, struc
     if (!r) return NULL;
     r->config = config;
     r->comm = comm;
+    r->device = device;
     r->pool = pool;
     r->data_bytes = data_bytes;
     r->parameters = parameters;
-    r->begin_ns = now_ns();
+    r->virtual_clock = weir__device_takes_turns(device);
+    r->begin_ns = now_ns(r);
     r->info.size = sizeof r->info;
     bool good = weir_device_get_info(device, &r->info) == WEIR_OK;
     if (!good || (config->timeline && !timeline_open(&r->timeline))) {
@@ -132,7 +133,7 @@ void report_sample(struct report *r, int64_t step) {
     size_t count = 0;
     if (!r->timeline.buckets) return;
     if (weir_pool_get_stream_stats(r->pool, streams, TIMELINE_STREAMS, &count) != WEIR_OK) return;
-    sample.ns = now_ns() - r->begin_ns;
+    sample.ns = now_ns(r) - r->begin_ns;
     for (size_t i = 0; i < count && i < TIMELINE_STREAMS; i++) {
         sample.live[i] = streams[i].live_bytes;
         sample.idle[i] = streams[i].idle_bytes;

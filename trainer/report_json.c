@@ -203,6 +203,7 @@ static void put_machine(json_t *root, const struct report *r) {
     put(root, "device", json_string(r->info.emulated ? "emulated" : "cuda"));
     put(root, "device_name", json_string(r->info.name));
     put(root, "profile", text_of(r->info.profile));
+    put(root, "clock", json_string(r->virtual_clock ? "virtual" : "real"));
     put(root, "world", json_integer(r->comm->world));
     put(root, "ep", json_integer(r->comm->ep));
     put(root, "parameters", json_integer(r->parameters));

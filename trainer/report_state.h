@@ -12,10 +12,12 @@
 struct report {
     const struct config *config;
     struct comm *comm;
+    struct weir_device *device;
     struct weir_pool *pool;
     struct weir_device_info info;
     int64_t data_bytes, parameters;
     int64_t begin_ns;
+    bool virtual_clock; /* every time is the profile's */
     struct bar bar;
     struct timeline timeline; /* buckets NULL: not asked for */
     struct weir_offload_stats offload;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "device/emulated.h"
 #include "trainer/optim.h"
 
 struct run {
@@ -20,6 +20,7 @@ struct run {
     struct weir_offload *offload;
     struct streams streams;
     struct ops ops;
+    struct ops_routes drawn; /* of ops cost */
     struct routes routes;
     struct model model;
     struct optim optim;
@@ -55,11 +56,35 @@ static enum weir_status check_fits(struct run *r) {
     return WEIR_INVALID;
 }
 
+static enum weir_status open_cost(struct run *r, enum wire wire) {
+    const struct config *c = r->config;
+    r->drawn = (struct ops_routes){.seed = (uint64_t)c->seed,
+                                   .rank = r->comm->rank,
+                                   .T = c->batch * c->seq,
+                                   .E = c->experts,
+                                   .K = c->top_k,
+                                   .L = c->layers,
+                                   .skew = c->skew};
+    return ops_open_cost(r->device, wire, &r->drawn, &r->ops);
+}
+
+static enum weir_status check_backed(struct run *r) {
+    struct weir_emu_machine machine;
+    TRY(weir__device_machine(r->device, &machine));
+    if (machine.backed) return WEIR_OK;
+    return refuse(r, "the emulated device's memory is addresses only, in which nothing can be computed; give --ops=cost");
+}
+
 static enum weir_status open_ops(struct run *r) {
     struct weir_device_info info = {.size = sizeof info};
     const enum wire wire = strcmp(r->config->wire, "bf16") == 0 ? WIRE_BF16 : WIRE_REAL;
     TRY(weir_device_get_info(r->device, &info));
-    TRY(info.emulated ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
+    if (strcmp(r->config->ops, "cost") == 0) return open_cost(r, wire);
+    const bool cpu = strcmp(r->config->ops, "cpu") == 0 || (info.emulated && strcmp(r->config->ops, "cuda") != 0);
+    if (cpu && !info.emulated) return refuse(r, "--ops=cpu computes in memory that the host reaches; the device is a GPU");
+    if (!cpu && info.emulated) return refuse(r, "--ops=cuda needs a GPU; the device is emulated");
+    if (cpu) TRY(check_backed(r));
+    TRY(cpu ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
     return r->ops.lacks ? refuse(r, r->ops.lacks) : WEIR_OK;
 }
 
@@ -125,12 +150,6 @@ static void run_close(struct run *r) {
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
-
-static double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Batch `number` of the run, from 0: the global batch holds the same sequences for any number of ranks. */
 static void fill_batch(struct run *r, bool validation, int64_t number) {
@@ -247,12 +266,12 @@ static bool validation_due(const struct run *r) {
 
 static enum weir_status take_step(struct run *r) {
     struct step_record record = {.step = r->step, .validation_loss = NAN};
-    const double begin = now_seconds();
+    const uint64_t begin_ns = weir__device_now_ns(r->device);
     r->streams.step = r->routes.step = r->step;
     TRY(weir_pool_mark_iteration(r->pool));
     TRY(learn(r, &record));
     TRY(account(r, &record));
-    record.seconds = now_seconds() - begin;
+    record.seconds = 1e-9 * (double)(weir__device_now_ns(r->device) - begin_ns);
     if (validation_due(r)) TRY(validate(r, &record.validation_loss));
     report_step(r->report, &record);
     return WEIR_OK;

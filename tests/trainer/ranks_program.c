@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of communication and of the launcher run: starts itself on 4 ranks, and plays the scene that its first
- * argument names. Exit status 0: the rank saw what it had to. */
+ * argument names; with a second one, "local", the ranks are its threads. Exit status 0: the rank saw what it had to. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trainer/comm.h"
+#include "trainer/comm_local.h"
 #include "trainer/launch.h"
 
 enum { RANKS = 4, EP = 2 };
 
-static struct comm comm;
-static struct weir_device *device;
-static int wrong;
+static _Thread_local struct comm comm;
+static _Thread_local struct weir_device *device;
+static _Thread_local int wrong;
 
 #define EXPECT(condition)                                                                                              \
     do {                                                                                                               \
@@ -256,6 +256,41 @@ static void scene_killed(void) {
     wait_for(s);
 }
 
+/* Rank 2 leaves while the others wait for it: only the virtual clock can see that nothing will come. */
+static void scene_leaver(void) {
+    char sentence[512];
+    weir_stream s = new_stream();
+    if (comm.rank == 2) return;
+    EXPECT_OK(comm.table->all_gather(&comm, COMM_WORLD, LANE_GATHER, pinned(8), pinned(32), 8, s));
+    EXPECT(weir_stream_synchronize(device, s) == WEIR_DRIVER);
+    comm.table->fail(&comm, 1, "nobody comes");
+    EXPECT(comm.table->failure(&comm, sentence, sizeof sentence) == 1);
+    wait_for(s);
+}
+
+/* Rank 1 calls another collective than the others, on a stream and on the host. */
+static void scene_other_collective(void) {
+    char sentence[512];
+    weir_stream s = new_stream();
+    if (comm.rank == 1)
+        EXPECT_OK(comm.table->all_to_all(&comm, COMM_WORLD, LANE_GATHER, pinned(32), pinned(32), 8, s));
+    else
+        EXPECT_OK(comm.table->all_gather(&comm, COMM_WORLD, LANE_GATHER, pinned(8), pinned(32), 8, s));
+    wait_for(s);
+    EXPECT(comm.table->barrier(&comm) != WEIR_OK);
+    EXPECT(comm.table->failure(&comm, sentence, sizeof sentence) == 1);
+    printf("rank %d knows: %s\n", comm.rank, sentence);
+}
+
+static void scene_other_host_collective(void) {
+    char sentence[512];
+    double number = 1;
+    EXPECT((comm.rank == 3 ? comm.table->broadcast_host(&comm, &number, sizeof number, 0)
+                           : comm.table->reduce_host(&comm, '+', &number, 1)) != WEIR_OK);
+    EXPECT(comm.table->failure(&comm, sentence, sizeof sentence) == 1);
+    printf("rank %d knows: %s\n", comm.rank, sentence);
+}
+
 static void scene_wait(void) {
     EXPECT_OK(comm.table->barrier(&comm));
     if (comm.rank == 0) printf("all ranks wait\n");
@@ -285,28 +320,63 @@ static const struct {
               {"failure", scene_failure},
               {"killed", scene_killed},
               {"silent", scene_silent},
+              {"leaver", scene_leaver},
+              {"other_collective", scene_other_collective},
+              {"other_host_collective", scene_other_host_collective},
               {"wait", scene_wait},
               {"talk", scene_talk}};
 
 /* ---- a rank ------------------------------------------------------------------------------------------------------- */
 
+static struct weir_device *open_device(const char *emu, int ordinal) {
+    struct weir_device_options options = {
+        .size = sizeof options, .machine = "emulated", .emu = emu, .ordinal = ordinal};
+    struct weir_device *opened = NULL;
+    EXPECT_OK(weir_device_open(&options, &opened));
+    return opened;
+}
+
 static int play(const char *name) {
-    struct weir_device_options options = {.size = sizeof options, .machine = "emulated", .emu = "profile:demo"};
-    EXPECT_OK(weir_device_open(&options, &device));
     EXPECT_OK(comm.table->attach(&comm, device));
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(scenes[i].name, name) == 0) scenes[i].play();
     fflush(NULL);
     int failure = comm.table->failure(&comm, NULL, 0);
     comm.table->close(&comm);
-    weir_device_close(device);
     return wrong ? 99 : failure;
+}
+
+static int play_seated(struct comm *given, struct weir_device *its_device, void *name) {
+    comm = *given;
+    device = its_device;
+    return play(name);
+}
+
+static int play_local(char *name) {
+    struct comm_local *local;
+    struct weir_device *devices[RANKS];
+    for (int rank = 0; rank < RANKS; rank++) devices[rank] = open_device("profile:demo,devices:4", rank);
+    if (comm_local_create(RANKS, strcmp(name, "uneven") ? EP : 3, true, &local) != WEIR_OK) {
+        fprintf(stderr, "refused\n");
+        return 97;
+    }
+    int status = comm_local_run(local, devices, play_seated, name);
+    printf("order %016llx\n", (unsigned long long)comm_local_digest(local));
+    comm_local_destroy(local);
+    for (int rank = 0; rank < RANKS; rank++) weir_device_close(devices[rank]);
+    return status;
 }
 
 int main(int argc, char **argv) {
     if (argc < 2) return 98;
+    if (argc > 2 && strcmp(argv[2], "local") == 0) return play_local(argv[1]);
     if (!launch_joined()) return launch_run(RANKS, true, argv);
-    if (comm_open_mpi(&argc, &argv, strcmp(argv[1], "uneven") ? EP : 3, &comm) == WEIR_OK) return play(argv[1]);
-    fprintf(stderr, "rank %d: refused\n", comm.rank);
-    return 97;
+    if (comm_open_mpi(&argc, &argv, strcmp(argv[1], "uneven") ? EP : 3, &comm) != WEIR_OK) {
+        fprintf(stderr, "rank %d: refused\n", comm.rank);
+        return 97;
+    }
+    device = open_device("profile:demo", 0);
+    int status = play(argv[1]);
+    weir_device_close(device);
+    return status;
 }
