@@ -4,7 +4,7 @@
 # order) are visible; a test compares them with what the library shows.
 function(weir_library name)
   cmake_parse_arguments(L "" "EXPORTS" "OBJECTS;LIBS" ${ARGN})
-  set(list "${CMAKE_CURRENT_SOURCE_DIR}/${L_EXPORTS}")
+  get_filename_component(list "${L_EXPORTS}" ABSOLUTE)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
   file(STRINGS "${list}" names REGEX "^[a-z]")
   list(JOIN names "; " globals)
