@@ -14,6 +14,7 @@ CUresult emu_event_create(CUcontext context, unsigned flags, CUevent *event) {
     made->born = made->started;
     made->recorded = 0;
     made->point = (struct emu_point){0};
+    made->captured = false;
     made->capture = NULL;
     *event = made;
     return CUDA_SUCCESS;
@@ -49,6 +50,7 @@ CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
     if (code != CUDA_SUCCESS || sequence <= event->born || sequence <= event->recorded) return code;
     event->recorded = sequence;
     event->point = point;
+    event->captured = false;
     event->capture = NULL;
     emu_watch_drop(&event->moment);
     event->moment = emu_watch_now(queue);

@@ -16,8 +16,9 @@ struct CUevent_st {
     uint64_t recorded; /* number of the record that `point` is of; 0: never recorded */
     struct emu_point point;
     struct emu_moment moment;    /* of the watch: what comes before it */
-    struct emu_capture *capture; /* the last record was in this capture */
-    size_t capture_node;
+    bool captured;               /* the last record was in a capture, */
+    struct emu_capture *capture; /* this one, while it goes on */
+    size_t capture_node;         /* and its mark there */
     uint64_t passed; /* number of the last record that has passed, and when */
     uint64_t passed_ns;
 };

@@ -157,7 +157,9 @@ static CUresult make_room(struct emu_queue *queue) {
 CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point) {
     *point = (struct emu_point){0};
     if (queue->capture != NULL) return emu_capture_add(queue, operation);
-    const CUresult code = make_room(queue);
+    CUresult code = CUDA_SUCCESS;
+    if (queue == queue->context->legacy) code = emu_capture_check_legacy(queue->context);
+    if (code == CUDA_SUCCESS) code = make_room(queue);
     if (code != CUDA_SUCCESS) return code;
     struct emu_operation *pushed = &queue->operations[(queue->pushed + 1) % EMU_QUEUE_ROOM];
     *pushed = *operation;

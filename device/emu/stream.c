@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/emu/stream.h"
 
+#include "device/emu/capture.h"
+
 static struct emu_slots streams = EMU_SLOTS_INITIALIZER(struct CUstream_st);
 static uint64_t last_id, last_thread;
 
@@ -25,6 +27,7 @@ CUresult emu_stream_create(CUcontext context, unsigned flags, int priority, CUst
 static bool alive(CUstream stream) { return emu_slots_alive(&streams, stream); }
 
 static void destroy(CUstream stream) {
+    emu_capture_forget(stream->queue);
     emu_queue_give(stream->queue);
     emu_slots_give(&streams, stream);
 }

@@ -74,6 +74,8 @@ CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows
     struct emu_point point;
     bool pageable, host;
     if (queue->capture != NULL) return emu_capture_refuse(queue);
+    const CUresult safe = emu_capture_check_unsafe();
+    if (safe != CUDA_SUCCESS) return safe;
     const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
     return code == CUDA_SUCCESS && host && point.position != 0 ? wait_for(queue, point) : code;
 }
@@ -94,10 +96,23 @@ CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, u
     return emu_queue_push(queue, &set, &point);
 }
 
+bool emu_submit_valid(const struct emu_operation *operation) {
+    if (operation->kind == EMU_COPY) {
+        const uintptr_t to = (uintptr_t)operation->copy.to, from = (uintptr_t)operation->copy.from;
+        const size_t bytes = operation->copy.bytes, rows = operation->copy.rows;
+        return place_of(to, bytes, rows, operation->copy.to_pitch, true) != EMU_PLACE_INVALID &&
+               place_of(from, bytes, rows, operation->copy.from_pitch, false) != EMU_PLACE_INVALID;
+    }
+    if (operation->kind != EMU_SET) return true;
+    const enum emu_place place = place_of((uintptr_t)operation->set.at, operation->set.count * operation->set.unit,
+                                          operation->set.rows, operation->set.pitch, true);
+    return place == EMU_PLACE_DEVICE || place == EMU_PLACE_PINNED;
+}
+
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event) {
-    if (event->capture != NULL || queue->capture != NULL) return emu_capture_wait(queue, event);
+    if (event->captured || queue->capture != NULL) return emu_capture_wait(queue, event);
     emu_watch_join(queue, event->moment);
     const struct emu_operation wait = {.kind = EMU_WAIT, .described = true, .after = {emu_event_point(event)}};
     struct emu_point point;
