@@ -7,6 +7,7 @@
 #include "device/emu/emu.h"
 #include "device/emu/event.h"
 #include "device/emu/faults.h"
+#include "device/emu/kernel.h"
 #include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
@@ -173,6 +174,10 @@ CUresult cuCtxSynchronize(void) {
 /* ---- their lives ------------------------------------------------------------------------------------------------ */
 
 static CUresult make_usable(CUcontext context) {
+    static uint64_t last_id;
+    context->id = ++last_id;
+    context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+    memset(context->limits, 0, sizeof context->limits);
     if (context->legacy == NULL) context->legacy = emu_queue_take(context, true);
     context->alive = context->legacy != NULL;
     return context->alive ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -185,6 +190,7 @@ static CUresult take_down(CUcontext context) {
     emu_streams_forget(context);
     emu_events_forget(context);
     emu_memory_forget(context);
+    emu_images_forget(context);
     context->alive = false;
     context->peers = 0;
     return code;

@@ -30,7 +30,7 @@
 #include "device/emu/emu_abi.h"
 #include "device/emu/entries.h"
 
-enum { EMU_MOST_DEVICES = 64 };
+enum { EMU_MOST_DEVICES = 64, EMU_LIMITS = 10 /* of CUlimit */ };
 
 #define EMU_API __attribute__((visibility("default")))
 
@@ -72,6 +72,9 @@ struct CUctx_st {
     struct emu_queue *legacy;
     struct CUctx_st *next; /* of the device */
     uint64_t peers;        /* bit d: access to device d's memory is enabled */
+    uint64_t id;           /* never used again, as a handle is */
+    size_t limits[EMU_LIMITS];
+    unsigned cache_config;
 };
 
 /* The device's contexts, alive or not. These need the lock. */

@@ -15,10 +15,85 @@
     X(cuCtxDestroy_v2, (CUcontext context))                                                                            \
     X(cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                                   \
     X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))                                     \
-    X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned flags))
+    X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned flags))                                                \
+    X(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device))                                          \
+    X(cuCtxCreate_v3,                                                                                                  \
+      (CUcontext * context, CUexecAffinityParam * affinities, int count, unsigned flags, CUdevice device))             \
+    X(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams * parameters, unsigned flags, CUdevice device))          \
+    X(cuCtxGetDevice_v2, (CUdevice * device, CUcontext context))                                                       \
+    X(cuCtxSynchronize_v2, (CUcontext context))                                                                        \
+    X(cuCtxGetId, (CUcontext context, unsigned long long *id))                                                         \
+    X(cuCtxGetApiVersion, (CUcontext context, unsigned *version))                                                      \
+    X(cuCtxGetFlags, (unsigned *flags))                                                                                \
+    X(cuCtxSetFlags, (unsigned flags))                                                                                 \
+    X(cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                                        \
+    X(cuCtxGetLimit, (size_t * value, CUlimit limit))                                                                  \
+    X(cuCtxSetLimit, (CUlimit limit, size_t value))                                                                    \
+    X(cuCtxGetCacheConfig, (CUfunc_cache * config))                                                                    \
+    X(cuCtxSetCacheConfig, (CUfunc_cache config))                                                                      \
+    X(cuCtxGetSharedMemConfig, (CUsharedconfig * config))                                                              \
+    X(cuCtxSetSharedMemConfig, (CUsharedconfig config))                                                                \
+    X(cuCtxResetPersistingL2Cache, (void))                                                                             \
+    X(cuProfilerStart, (void))                                                                                         \
+    X(cuProfilerStop, (void))                                                                                          \
+    X(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope))    \
+    X(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer))                                               \
+    X(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to))              \
+    X(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                         \
+    X(cuCtxDisablePeerAccess, (CUcontext peer))                                                                        \
+    X(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device))                                                            \
+    X(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device))                                            \
+    X(cuDeviceGetProperties, (CUdevprop * properties, CUdevice device))                                                \
+    X(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id))
 
 #define EMU_MEMORY_LIST(X)
-#define EMU_STREAM_LIST(X)
+#define EMU_COPY_LIST(X)                                                                                               \
+    X(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                                                      \
+    X(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                               \
+    X(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))                                                     \
+    X(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                                               \
+    X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                         \
+    X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                               \
+    X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                         \
+    X(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes))    \
+    X(cuMemcpyPeerAsync,                                                                                               \
+      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,                   \
+       CUstream stream))                                                                                               \
+    X(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *copy))                                                                      \
+    X(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy))                                                             \
+    X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream))                                                \
+    X(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *copy))                                                                      \
+    X(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream))                                                \
+    X(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *copy))                                                                \
+    X(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream))                                          \
+    X(cuMemsetD8_v2, (CUdeviceptr at, unsigned char value, size_t count))                                              \
+    X(cuMemsetD2D8_v2, (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height))               \
+    X(cuMemsetD2D8Async,                                                                                               \
+      (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream))               \
+    X(cuMemsetD16_v2, (CUdeviceptr at, unsigned short value, size_t count))                                            \
+    X(cuMemsetD16Async, (CUdeviceptr at, unsigned short value, size_t count, CUstream stream))                         \
+    X(cuMemsetD2D16_v2, (CUdeviceptr at, size_t pitch, unsigned short value, size_t width, size_t height))             \
+    X(cuMemsetD2D16Async,                                                                                              \
+      (CUdeviceptr at, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream))              \
+    X(cuMemsetD32_v2, (CUdeviceptr at, unsigned value, size_t count))                                                  \
+    X(cuMemsetD32Async, (CUdeviceptr at, unsigned value, size_t count, CUstream stream))                               \
+    X(cuMemsetD2D32_v2, (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height))                   \
+    X(cuMemsetD2D32Async,                                                                                              \
+      (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream))
+
+#define EMU_STREAM_LIST(X)                                                                                             \
+    X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))                                   \
+    X(cuStreamGetPriority, (CUstream stream, int *priority))                                                           \
+    X(cuStreamGetFlags, (CUstream stream, unsigned *flags))                                                            \
+    X(cuStreamGetCtx, (CUstream stream, CUcontext * context))                                                          \
+    X(cuStreamGetDevice, (CUstream stream, CUdevice * device))                                                         \
+    X(cuStreamGetId, (CUstream stream, unsigned long long *id))                                                        \
+    X(cuStreamGetAttribute, (CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue * value))                    \
+    X(cuStreamSetAttribute, (CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value))               \
+    X(cuStreamCopyAttributes, (CUstream to, CUstream from))                                                            \
+    X(cuStreamAddCallback, (CUstream stream, CUstreamCallback function, void *argument, unsigned flags))               \
+    X(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags))
+
 #define EMU_KERNEL_LIST(X)                                                                                             \
     X(cuModuleLoad, (CUmodule * module, const char *path))                                                             \
     X(cuModuleLoadData, (CUmodule * module, const void *image))                                                        \
@@ -79,7 +154,7 @@
     X(cuGetExportTable, (const void **table, const CUuuid *id))
 
 #define EMU_ENTRY_LIST(X)                                                                                              \
-    EMU_CONTEXT_LIST(X) EMU_MEMORY_LIST(X) EMU_STREAM_LIST(X) EMU_KERNEL_LIST(X) EMU_GRAPH_LIST(X)                   \
+    EMU_CONTEXT_LIST(X) EMU_MEMORY_LIST(X) EMU_COPY_LIST(X) EMU_STREAM_LIST(X) EMU_KERNEL_LIST(X) EMU_GRAPH_LIST(X)    \
     EMU_LOOKUP_LIST(X)
 
 enum emu_entry {
