@@ -258,6 +258,7 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     block->number = ++pool->blocks_numbered;
     pool->allocs++;
     weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
+    weir__tell_handed_out(pool, block, stream);
     return WEIR_OK;
 }
 
@@ -303,8 +304,10 @@ static enum weir_status find_block(const struct weir_pool *pool, const char *cal
                          call, block);
 }
 
-static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+/* `event`: what the free named in place of the slot's stream, or NULL. */
+static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot, weir_event event) {
     weir__table_take(&pool->blocks, extent->address);
+    weir__tell_taken_back(pool, extent, slot, event);
     pool->frees++;
     put_back(pool, extent, slot);
 }
@@ -317,7 +320,7 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
     if (*slot == WEIR__SLOT_NONE)
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
     weir__trace_free(pool->trace, extent->number, stream, extent->home == *slot);
-    release(pool, extent, *slot);
+    release(pool, extent, *slot, NULL);
     return WEIR_OK;
 }
 
@@ -397,7 +400,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
     if (status == WEIR_OK) status = find_block(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK) {
         weir__trace_free_after(pool->trace, extent->number, event);
-        release(pool, extent, slot);
+        release(pool, extent, slot, event);
         pool->policy->after_release(pool, slot);
     }
     weir__pool_unlock(pool);

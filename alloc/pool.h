@@ -195,6 +195,11 @@ const struct weir__policy *weir__policy_find(enum weir_policy name);
 /* Registers the observer that keeps a pool's trace and its slots true (observe.c). */
 void weir__pool_observe(struct weir_pool *pool);
 
+/* For the emulated device's watch (tell.c): a block has been given to a stream; it comes back, unused after its noted
+ * uses and after what is queued on the slot's stream, or, with an event, after the event's record. */
+void weir__tell_handed_out(struct weir_pool *pool, const struct weir__extent *block, weir_stream stream);
+void weir__tell_taken_back(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot, weir_event event);
+
 /* The slot of a stream, made if there is none. WEIR__SLOT_NONE without host memory. */
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
 /* Makes room by forgetting slots whose streams are gone and whose work is complete. */

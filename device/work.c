@@ -35,29 +35,28 @@ static struct call *new_call(const struct weir_work *work) {
     return call;
 }
 
-/* The emulated driver's copy of the description; NULL when there is no memory for it. */
-static struct weir_emu_access *describe(const struct weir_work *work) {
-    struct weir_emu_access *accesses = calloc(work->access_count + 1, sizeof *accesses);
-    for (size_t i = 0; accesses != NULL && i < work->access_count; i++)
+static void describe(const struct weir_work *work, struct weir_emu_access *accesses) {
+    for (size_t i = 0; i < work->access_count; i++)
         accesses[i] =
             (struct weir_emu_access){work->accesses[i].address, work->accesses[i].bytes, work->accesses[i].write};
-    return accesses;
 }
 
 static enum weir_status submit_described(struct weir_device *device, const struct weir_work *work, struct call *call,
                                          weir_stream stream) {
-    struct weir_emu_access *accesses = describe(work);
+    struct weir_emu_access few[16], *accesses = few;
+    if (work->access_count > sizeof few / sizeof *few) accesses = calloc(work->access_count, sizeof *accesses);
     if (accesses == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, "calloc", "no host memory to describe work");
+    describe(work, accesses);
     const struct weir_emu_work described = {.size = sizeof described,
                                             .name = work->name,
                                             .function = trampoline,
                                             .argument = call,
-                                            .accesses = accesses,
+                                            .accesses = work->accesses != NULL ? accesses : NULL,
                                             .access_count = work->access_count,
                                             .flops = work->flops,
                                             .bytes = work->bytes};
     const CUresult code = device->driver->emu_submit(&described, stream);
-    free(accesses);
+    if (accesses != few) free(accesses);
     return weir__device_check(device, code, "weirEmuSubmit");
 }
 

@@ -110,7 +110,7 @@ struct weir_work {
     int (*launch)(void *argument, weir_stream s); /* kernel launch: called at once; queues on s; 0 or a CUresult */
     void *argument;
     size_t argument_bytes; /* > 0: so many bytes are copied now; 0: `argument` is passed on and must live until then */
-    const struct weir_access *accesses; /* what it reads and writes; read during the call only */
+    const struct weir_access *accesses; /* all that it reads and writes; read during the call only. NULL: not said */
     size_t access_count;
     double flops; /* what it costs: arithmetic, and bytes moved through memory */
     double bytes;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool tells the emulated device's watch who has which bytes, in the same step under the lock in which it changes. */
+#include "alloc/pool.h"
+#include "device/watched.h"
+
+enum { MOST_NAMED = 16 };
+
+void weir__tell_handed_out(struct weir_pool *pool, const struct weir__extent *block, weir_stream stream) {
+    weir__device_hand_out(pool->device, (const void *)block->address, block->bytes, stream);
+}
+
+/* A stream that is gone, or about to go, has no handle that could be named. */
+static weir_stream name_of(const struct weir_pool *pool, uint32_t slot) {
+    return pool->order.slots[slot]->alive ? pool->order.slots[slot]->stream : WEIR_EMU_ANY_STREAM;
+}
+
+void weir__tell_taken_back(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot, weir_event event) {
+    weir_stream named[MOST_NAMED];
+    size_t count = 0;
+    for (uint32_t i = 0; i < block->tag_count && count < MOST_NAMED - 2; i++)
+        named[count++] = name_of(pool, block->tags[i].slot);
+    if (count < block->tag_count) named[count++] = WEIR_EMU_ANY_STREAM;
+    if (event == NULL) named[count++] = name_of(pool, slot);
+    weir__device_take_back(pool->device, (const void *)block->address, block->bytes, named, count, event);
+}
