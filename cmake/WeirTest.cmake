@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # weir_test(NAME SOURCES ... [LIBS ...] [ENV K=V ...] [TIMEOUT seconds] [LABELS ...] [LAUNCH command ...])
-# A cmocka test program, one file a promise, named <NAME>. Runs on the emulated machine unless ENV says otherwise.
+# A cmocka test program, one file a promise, named <NAME>. Runs on the emulated machine, whose watch ends it at its first
+# finding, unless ENV says otherwise; to other settings of WEIR_EMU the watch is added.
 function(weir_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;ENV;LABELS;LAUNCH" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 240)
+  endif()
+  set(emu "${T_ENV}")
+  list(FILTER emu INCLUDE REGEX "^WEIR_EMU=")
+  if(NOT emu)
+    list(APPEND T_ENV "WEIR_EMU=watch:abort")
+  elseif(NOT emu MATCHES "watch:")
+    list(TRANSFORM T_ENV APPEND ",watch:abort" REGEX "^WEIR_EMU=")
   endif()
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE weir_flags cmocka ${T_LIBS})

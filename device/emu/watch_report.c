@@ -127,8 +127,8 @@ static void write_sentence(const struct emu_at_fault *found, char *text, size_t 
         snprintf(text, room, "use after free: %s %s %zu bytes at %#" PRIxPTR ", where nothing is mapped", second,
                  second_verb, bytes, at);
     else if (found->fault == EMU_FAULT_FREED)
-        snprintf(text, room, "use after free: %s %s %zu bytes %sat %#" PRIxPTR " after %s %s them", second, second_verb,
-                 bytes, where, at, first, first_verb);
+        snprintf(text, room, "use after free: %s %s %zu bytes %sat %#" PRIxPTR " that %s took %s", second, second_verb,
+                 bytes, where, at, first, label_of(&found->first)->act == EMU_ACT_TAKE ? "back" : "away");
     else if (found->first.queue == EMU_NOBODY)
         snprintf(text, room, "uninitialised read: %s %s %zu bytes at %#" PRIxPTR " that nobody has ever written",
                  second, second_verb, bytes, at);
@@ -156,13 +156,14 @@ static bool same_first(const struct emu_access *a, const struct emu_access *b) {
     return a->queue != EMU_BY_HOST || a->label == b->label;
 }
 
-/* What reads and writes the same bytes is told of once, as what it did first. */
+/* A pair is told of once, by what was found first of it. */
 void emu_report_add(const struct emu_at_fault *found) {
     for (size_t i = 0; i < gathered_count; i++) {
         struct emu_at_fault *had = &gathered[i];
-        if (had->fault != found->fault || had->device != found->device || !same_first(&had->first, &found->first))
-            continue;
-        if (had->second.label != found->second.label || had->first.label != found->first.label) return;
+        if (had->fault != found->fault || !same_first(&had->first, &found->first)) continue;
+        if (had->device != found->device || had->second.label != found->second.label ||
+            had->first.label != found->first.label)
+            return;
         had->bytes += found->bytes;
         if (found->address < had->address) had->address = found->address;
         return;

@@ -77,6 +77,7 @@ struct program {
     weir_stream streams[2];
     weir_event event;
     void *blocks[BLOCKS];
+    int used_by[BLOCKS]; /* the stream */
 };
 
 /* A call may fail, for want of memory or of the driver; then nothing has changed. */
@@ -90,6 +91,7 @@ static bool done(struct program *program, enum weir_status status) {
 static void allocate(struct program *program, int block, size_t bytes, int stream) {
     struct weir_pool_stats before = stats_of(program->pool);
     if (done(program, weir_pool_alloc(program->pool, bytes, program->streams[stream], &program->blocks[block]))) {
+        program->used_by[block] = stream;
         queue_fill(program->streams[stream], program->blocks[block], bytes, (unsigned char)(block + 1));
         queue_check(program->streams[stream], program->blocks[block], bytes, (unsigned char)(block + 1));
         return;
@@ -99,8 +101,9 @@ static void allocate(struct program *program, int block, size_t bytes, int strea
     if (always_failing == ENTRY_COUNT) assert_true(stats_of(program->pool).held_bytes <= before.held_bytes);
 }
 
-static void give_back(struct program *program, int block, int stream) {
+static void give_back(struct program *program, int block) {
     if (program->blocks[block] == NULL) return;
+    const int stream = program->used_by[block];
     done(program, weir_pool_free(program->pool, program->blocks[block], program->streams[stream]));
     program->blocks[block] = NULL;
 }
@@ -117,10 +120,10 @@ static void run(struct program *program) {
     OK(weir_event_record(test_device(), program->event, program->streams[1]));
     armed = true;
     give_back_after(program, 1);
-    for (int i = 2; i < 8; i += 2) give_back(program, i, 0); /* every other one: holes */
+    for (int i = 2; i < 8; i += 2) give_back(program, i); /* every other one: holes */
     allocate(program, 8, 6 * PAGE, 1);                       /* new pages, then moved ones */
     allocate(program, 9, 5 * PAGE + 100, 0);
-    give_back(program, 8, 1);
+    give_back(program, 8);
     allocate(program, 10, 6 * PAGE, 0);  /* another stream's idle block */
     allocate(program, 11, 60 * PAGE, 0); /* never fits */
     done(program, weir_pool_trim(program->pool, 0));
@@ -128,7 +131,7 @@ static void run(struct program *program) {
 
 /* With the driver well again: everything goes back, and all of the limit can be had. */
 static void recover(struct program *program, size_t pages) {
-    for (int i = 0; i < BLOCKS; i++) give_back(program, i, i % 2);
+    for (int i = 0; i < BLOCKS; i++) give_back(program, i);
     OK(weir_device_synchronize(test_device()));
     assert_int_equal(wrong_bytes(), 0);
     struct weir_pool_stats stats = stats_of(program->pool);
@@ -136,7 +139,7 @@ static void recover(struct program *program, size_t pages) {
     size_t stuck = stats.moving_bytes / PAGE; /* pages that the driver would not unmap stay held */
     allocate(program, 0, (pages - stuck) * PAGE, 0);
     assert_non_null(program->blocks[0]);
-    give_back(program, 0, 0);
+    give_back(program, 0);
     OK(weir_device_synchronize(test_device()));
     close_pool(program->pool);
 }

@@ -26,15 +26,16 @@ static void call_at_exit(void) {
 static void leave_with_work_queued_and_running(void) {
     open_it();
     weir_stream held, busy;
-    CUdeviceptr block;
+    CUdeviceptr block, other;
     atexit(call_at_exit);
     assert_ok(weir_stream_create(device, &held));
     assert_ok(weir_stream_create(device, &busy));
     assert_code(CUDA_SUCCESS, enter(device)->memory_alloc(&block, 64 * GRANULE));
+    assert_code(CUDA_SUCCESS, device->driver->memory_alloc(&other, 64 * GRANULE));
     hold(device, &never_opened, held);
     for (int i = 0; i < 100; i++) {
         assert_ok(weir_set(device, (void *)(uintptr_t)block, 1, 64 * GRANULE, held));
-        assert_ok(weir_set(device, (void *)(uintptr_t)block, 2, 64 * GRANULE, busy));
+        assert_ok(weir_set(device, (void *)(uintptr_t)other, 2, 64 * GRANULE, busy));
         submit(device, bump, &done, NULL);
     }
     await_gate(&never_opened);

@@ -112,6 +112,7 @@ static void copies_and_sets_refuse_memory_without_access(void **state) {
     unsigned char host[GRANULE];
     const CUmemGenericAllocationHandle page = new_page(&run, GRANULE);
     map(&run, 0, GRANULE, page);
+    assert_ok(weir_set(device, bytes_at(&run, 0), 1, GRANULE, NULL));
     assert_ok(weir_copy(device, host, bytes_at(&run, 0), GRANULE, NULL));
     assert_int_equal(weir_copy(device, host, bytes_at(&run, GRANULE / 2), GRANULE, NULL), WEIR_DRIVER); /* runs out */
     assert_int_equal(weir_last_error()->driver_code, CUDA_ERROR_INVALID_VALUE);

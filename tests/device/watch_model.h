@@ -11,7 +11,6 @@ enum { MODEL_NODES = 400, MODEL_BEFORE = 64, MODEL_BYTES = 96, MODEL_QUEUES = 8,
 enum model_state { MODEL_UNWRITTEN, MODEL_WRITTEN, MODEL_TAKEN };
 enum model_fault { MODEL_RACE, MODEL_FREED, MODEL_UNREAD };
 
-
 struct model_byte {
     enum model_state state;
     int last; /* a node; MODEL_HOST, MODEL_NONE */

@@ -120,7 +120,8 @@ static void take(struct world *world, const bool queues[MODEL_QUEUES], int start
     }
     const struct emu_access first = count > 0 ? ends[0] : (struct emu_access){.queue = EMU_NOBODY};
     model_take(&world->model, queues, start, bytes);
-    visit(world, (struct emu_visit){.act = EMU_ACT_TAKE, .access = first, .known = known, .ends = ends, .end_count = count},
+    visit(world,
+          (struct emu_visit){.act = EMU_ACT_TAKE, .access = first, .known = known, .ends = ends, .end_count = count},
           start, bytes);
     emu_known_drop(known);
 }

@@ -24,6 +24,7 @@ static void destroying_waits_for_copies_in_flight(void **state) {
     world_open(&world, (struct world_options){.host_budget_bytes = 2 * MIB});
     for (int i = 0; i < 3; i++) { /* one on the way out, one to come back in, one kept */
         void *block = device_block(&world, MIB, world.compute);
+        fill_on(&world, block, MIB, 1, world.compute);
         assert_ok(weir_offload_out(world.engine, block, MIB, world.compute, &items[i]));
     }
     struct gate *gate = gate_close(&world, world.to_device);

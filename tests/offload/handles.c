@@ -82,7 +82,11 @@ static void a_released_item_leaves_nothing_in_any_state(void **state) {
     struct world world;
     world_open(&world, (struct world_options){.host_budget_bytes = 2 * MIB});
     struct weir_item items[3];
-    for (int i = 0; i < 3; i++) items[i] = offload(&world, device_block(&world, MIB, world.compute), MIB);
+    for (int i = 0; i < 3; i++) {
+        void *block = device_block(&world, MIB, world.compute);
+        fill_on(&world, block, MIB, 1, world.compute);
+        items[i] = offload(&world, block, MIB);
+    }
     assert_int_equal(engine_stats(&world).kept, 1); /* the third */
     assert_ok(weir_offload_prefetch(world.engine, items[0], world.compute));
     for (int i = 0; i < 3; i++) assert_ok(weir_offload_release(world.engine, items[i]));

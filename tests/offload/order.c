@@ -216,6 +216,7 @@ static void the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queu
     struct weir_item item;
     world_open(&world, (struct world_options){0});
     void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 1, world.compute);
     struct gate *gate = gate_close(&world, world.to_host);
     real = world.device->driver;
     struct weir__driver failing = *real;
