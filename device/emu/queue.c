@@ -168,6 +168,7 @@ CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *ope
     operations++;
     emu_watch_pushed(queue, point->position, pushed);
     pushed->accesses = NULL; /* they were the caller's */
+    pushed->moment = NULL;
     emu_clock->pushed(queue);
     return CUDA_SUCCESS;
 }

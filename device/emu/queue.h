@@ -44,6 +44,7 @@ struct emu_operation {
     const struct weir_emu_access *accesses; /* beside those that the kind tells; valid while it is pushed only */
     size_t access_count;
     bool described; /* the accesses are all that there are */
+    const struct emu_moment *moment; /* of a wait, for the watch: what it comes after; valid while it is pushed only */
     union {
         struct { /* rows of `bytes` bytes, `to_pitch` and `from_pitch` apart; 1 row for a plain copy */
             void *to;

@@ -113,10 +113,13 @@ bool emu_submit_valid(const struct emu_operation *operation) {
 
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event) {
     if (event->captured || queue->capture != NULL) return emu_capture_wait(queue, event);
-    emu_watch_join(queue, event->moment);
-    const struct emu_operation wait = {.kind = EMU_WAIT, .described = true, .after = {emu_event_point(event)}};
+    struct emu_moment moment = emu_watch_copy(event->moment); /* it may be recorded anew while the push waits for room */
+    const struct emu_operation wait = {
+        .kind = EMU_WAIT, .described = true, .after = {emu_event_point(event)}, .moment = &moment};
     struct emu_point point;
-    return emu_queue_push(queue, &wait, &point);
+    const CUresult code = emu_queue_push(queue, &wait, &point);
+    emu_watch_drop(&moment);
+    return code;
 }
 
 CUresult emu_submit_record(struct emu_queue *queue, CUevent event) {

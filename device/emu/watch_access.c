@@ -163,6 +163,7 @@ static void count_unwatched(const struct emu_operation *operation) {
 void emu_watch_pushed(struct emu_queue *queue, uint64_t position, const struct emu_operation *operation) {
     if (!emu_watch_on()) return;
     emu_watch_refresh(queue);
+    if (operation->moment != NULL) emu_watch_join(queue, *operation->moment);
     const struct actor actor = {queue, position, name_of(operation)};
     emu_report_begin();
     switch (operation->kind) {
