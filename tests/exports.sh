@@ -4,7 +4,7 @@
 set -eu
 shown=$(nm -D --defined-only "$1" | awk '$2 ~ /[TDBRVWi]/ { sub(/@.*/, "", $3); print $3 }' |
     grep -vE '^(_init|_fini|__asan_|__odr_asan|__tsan_|_edata|_end|__bss_start)' | sort)
-wanted=$(grep -E '^[a-z]' "$2" | sort)
+wanted=$(grep -E '^[a-z_]' "$2" | sort)
 [ -n "$wanted" ] || { echo "exports.sh: $2 lists nothing" >&2; exit 1; }
 if [ "$shown" != "$wanted" ]; then
     printf '%s\n' "$shown" > "${TMPDIR:-/tmp}/shown.$$"
