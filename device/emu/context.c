@@ -13,6 +13,7 @@
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
 #include "device/emu/stream.h"
+#include "device/emu/submit.h"
 #include "device/error.h"
 
 _Thread_local bool emu_in_host_function;
@@ -168,7 +169,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 CUresult cuCtxSynchronize(void) {
     CUcontext context;
     const CUresult code = emu_enter(EMU_AT_cuCtxSynchronize, &context);
-    return code != CUDA_SUCCESS ? code : emu_leave(emu_context_wait(context));
+    return code != CUDA_SUCCESS ? code : emu_leave(emu_context_wait_asked(context));
 }
 
 /* ---- their lives ------------------------------------------------------------------------------------------------ */

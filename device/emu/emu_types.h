@@ -514,6 +514,16 @@ typedef enum CUstreamUpdateCaptureDependencies_flags_enum {
     CU_STREAM_SET_CAPTURE_DEPENDENCIES = 0x1,
 } CUstreamUpdateCaptureDependencies_flags;
 
+typedef enum CUevent_record_flags_enum {
+    CU_EVENT_RECORD_DEFAULT = 0x0,
+    CU_EVENT_RECORD_EXTERNAL = 0x1,
+} CUevent_record_flags;
+
+typedef enum CUevent_wait_flags_enum {
+    CU_EVENT_WAIT_DEFAULT = 0x0,
+    CU_EVENT_WAIT_EXTERNAL = 0x1,
+} CUevent_wait_flags;
+
 typedef enum CUgraphNodeType_enum {
     CU_GRAPH_NODE_TYPE_KERNEL = 0,
     CU_GRAPH_NODE_TYPE_MEMCPY = 1,

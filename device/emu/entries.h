@@ -145,7 +145,38 @@
        int limit, unsigned flags))                                                                                     \
     X(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * shared_bytes, CUfunction function, int blocks, int threads))
 
-#define EMU_GRAPH_LIST(X)
+#define EMU_GRAPH_LIST(X)                                                                                              \
+    X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                                            \
+    X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                                          \
+    X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                          \
+    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))                                                 \
+    X(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id))                         \
+    X(cuStreamGetCaptureInfo_v2,                                                                                       \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
+       size_t *count))                                                                                                 \
+    X(cuStreamGetCaptureInfo_v3,                                                                                       \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
+       const CUgraphEdgeData **edges, size_t *count))                                                                  \
+    X(cuStreamUpdateCaptureDependencies, (CUstream stream, CUgraphNode * nodes, size_t count, unsigned flags))         \
+    X(cuStreamUpdateCaptureDependencies_v2,                                                                            \
+      (CUstream stream, CUgraphNode * nodes, const CUgraphEdgeData *edges, size_t count, unsigned flags))              \
+    X(cuGraphCreate, (CUgraph * graph, unsigned flags))                                                                \
+    X(cuGraphDestroy, (CUgraph graph))                                                                                 \
+    X(cuGraphGetNodes, (CUgraph graph, CUgraphNode * nodes, size_t *count))                                            \
+    X(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode * nodes, size_t *count))                                        \
+    X(cuGraphGetEdges, (CUgraph graph, CUgraphNode * from, CUgraphNode * to, size_t *count))                           \
+    X(cuGraphGetEdges_v2,                                                                                              \
+      (CUgraph graph, CUgraphNode * from, CUgraphNode * to, CUgraphEdgeData * edges, size_t *count))                   \
+    X(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType * type))                                                  \
+    X(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode * nodes, size_t *count))                              \
+    X(cuGraphNodeGetDependencies_v2, (CUgraphNode node, CUgraphNode * nodes, CUgraphEdgeData * edges, size_t *count))  \
+    X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                      \
+    X(cuGraphInstantiate_v2, (CUgraphExec * exec, CUgraph graph, CUgraphNode * at_fault, char *text, size_t room))     \
+    X(cuGraphInstantiateWithParams, (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * params))       \
+    X(cuGraphUpload, (CUgraphExec exec, CUstream stream))                                                              \
+    X(cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                                              \
+    X(cuGraphExecGetFlags, (CUgraphExec exec, uint64_t * flags))                                                       \
+    X(cuGraphExecDestroy, (CUgraphExec exec))
 
 #define EMU_LOOKUP_LIST(X)                                                                                             \
     X(cuGetProcAddress, (const char *symbol, void **function, int version, uint64_t flags))                            \

@@ -4,6 +4,7 @@
 #include "device/emu/enter.h"
 #include "device/emu/figures.h"
 #include "device/emu/queue.h"
+#include "device/emu/submit.h"
 
 /* A context that a program names, NULL for the current one; NULL: it is none of ours, or dead. */
 static CUcontext context_of(CUcontext named) {
@@ -67,7 +68,7 @@ CUresult cuCtxSynchronize_v2(CUcontext named) {
     const CUresult code = emu_enter(EMU_AT_cuCtxSynchronize_v2, NULL);
     if (code != CUDA_SUCCESS) return code;
     const CUcontext context = context_of(named);
-    return emu_leave(context != NULL ? emu_context_wait(context) : CUDA_ERROR_INVALID_CONTEXT);
+    return emu_leave(context != NULL ? emu_context_wait_asked(context) : CUDA_ERROR_INVALID_CONTEXT);
 }
 
 CUresult cuCtxGetId(CUcontext named, unsigned long long *id) {

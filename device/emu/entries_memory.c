@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's entries for device memory, plain and virtual, and for pinned host memory. */
+#include "device/emu/capture.h"
 #include "device/emu/emu.h"
 #include "device/emu/host.h"
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
+
+/* Enters a call that acts at once and would not happen again when a graph is launched: it may be refused in capture. */
+static CUresult enter_unsafe(enum emu_entry entry, CUcontext *context) {
+    CUresult code = emu_enter(entry, context);
+    if (code != CUDA_SUCCESS) return code;
+    code = emu_capture_check_unsafe();
+    return code == CUDA_SUCCESS ? CUDA_SUCCESS : emu_leave(code);
+}
 
 /* ---- plain ------------------------------------------------------------------------------------------------------ */
 
@@ -20,7 +29,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     CUcontext context;
-    CUresult code = emu_enter(EMU_AT_cuMemAlloc_v2, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemAlloc_v2, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     uintptr_t start = 0;
@@ -33,7 +42,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 /* Waits for the work of the device that owns the memory, as programs rely on. */
 CUresult cuMemFree_v2(CUdeviceptr address) {
     CUcontext context;
-    CUresult code = emu_enter(EMU_AT_cuMemFree_v2, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemFree_v2, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == 0) return emu_leave(CUDA_SUCCESS);
     CUdevice device;
@@ -143,7 +152,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     enum { KNOWN = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED };
     CUcontext context;
-    CUresult code = emu_enter(EMU_AT_cuMemHostAlloc, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemHostAlloc, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == NULL || (flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     code = emu_host_alloc(bytes, address);
@@ -154,7 +163,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 /* Waits for the device: a copy that is queued may use the memory. */
 CUresult cuMemFreeHost(void *address) {
     CUcontext context;
-    CUresult code = emu_enter(EMU_AT_cuMemFreeHost, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemFreeHost, &context);
     if (code != CUDA_SUCCESS) return code;
     code = emu_context_wait(context);
     return emu_leave(code != CUDA_SUCCESS ? code : emu_host_free(address));
@@ -163,7 +172,7 @@ CUresult cuMemFreeHost(void *address) {
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
     enum { KNOWN = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY };
     CUcontext context;
-    CUresult code = emu_enter(EMU_AT_cuMemHostRegister_v2, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemHostRegister_v2, &context);
     if (code != CUDA_SUCCESS) return code;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
     if ((flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
@@ -174,6 +183,6 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
 
 CUresult cuMemHostUnregister(void *address) {
     CUcontext context;
-    const CUresult code = emu_enter(EMU_AT_cuMemHostUnregister, &context);
+    CUresult code = enter_unsafe(EMU_AT_cuMemHostUnregister, &context);
     return code != CUDA_SUCCESS ? code : emu_leave(emu_host_unregister((uintptr_t)address));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's entries for streams, events and the work that is queued on them. */
+#include "device/emu/capture.h"
 #include "device/emu/clock.h"
 #include "device/emu/cost.h"
 #include "device/emu/emu.h"
@@ -57,7 +58,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     const CUresult code = enter_stream(EMU_AT_cuStreamWaitEvent, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     if (!emu_event_alive(event)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (flags > 1 /* CU_EVENT_WAIT_EXTERNAL */) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (flags == CU_EVENT_WAIT_EXTERNAL && queue->capture != NULL)
+        return emu_leave(emu_capture_event_node(queue, event, CU_GRAPH_NODE_TYPE_WAIT_EVENT));
+    if (flags != CU_EVENT_WAIT_DEFAULT) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     return emu_leave(emu_submit_wait(queue, event));
 }
 

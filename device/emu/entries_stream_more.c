@@ -163,14 +163,14 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *a
     return emu_leave(code);
 }
 
-/* "External" matters in capture only, where a record becomes a node of its own: not there yet. */
+/* "External" is for capture only, where the record becomes a node of its own. */
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
     struct emu_queue *queue;
     const CUresult code = emu_enter_stream(EMU_AT_cuEventRecordWithFlags, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
-    if (flags > 1) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     if (!emu_event_alive(event)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (flags == 1) /* allowed in capture only, as the documentation says */
-        return emu_leave(queue->capture != NULL ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE);
+    if (flags == CU_EVENT_RECORD_EXTERNAL && queue->capture != NULL)
+        return emu_leave(emu_capture_event_node(queue, event, CU_GRAPH_NODE_TYPE_EVENT_RECORD));
+    if (flags != CU_EVENT_RECORD_DEFAULT) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     return emu_leave(emu_submit_record(queue, event));
 }

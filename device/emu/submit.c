@@ -134,6 +134,11 @@ CUresult emu_stream_wait(struct emu_queue *queue) {
     return legal != CUDA_SUCCESS ? legal : emu_queue_wait(queue);
 }
 
+CUresult emu_context_wait_asked(CUcontext context) {
+    const CUresult legal = emu_capture_check_context(context);
+    return legal != CUDA_SUCCESS ? legal : emu_context_wait(context);
+}
+
 CUresult emu_stream_query(struct emu_queue *queue) {
     const CUresult legal = emu_capture_check_host(queue);
     if (legal != CUDA_SUCCESS) return legal;

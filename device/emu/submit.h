@@ -28,8 +28,9 @@ bool emu_submit_valid(const struct emu_operation *operation);
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event);
 CUresult emu_submit_record(struct emu_queue *queue, CUevent event);
 
-/* In capture both are refused. */
+/* In capture all are refused. */
 CUresult emu_stream_wait(struct emu_queue *queue);
+CUresult emu_context_wait_asked(CUcontext context);
 CUresult emu_stream_query(struct emu_queue *queue);
 
 #endif

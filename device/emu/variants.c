@@ -18,6 +18,7 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function
 #define PASS_ON(symbol, entry, parameters, arguments) CUresult symbol parameters { return entry arguments; }
 EMU_OWN_STREAM_LIST(PASS_ON)
 EMU_EDITION_LIST(PASS_ON)
+EMU_CAPTURE_VARIANT_LIST(PASS_ON)
 
 #define PASS_ON_AS_OWN(symbol, entry, parameters, arguments)                                                           \
     CUresult symbol parameters {                                                                                       \

@@ -151,7 +151,48 @@ static inline CUstream emu_own_stream(CUstream stream) { return stream != NULL ?
     X(cuLaunchKernelEx_ptsz, cuLaunchKernelEx,                                                                         \
       (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra), ())
 
+/* capture and graphs, of both kinds, */
+#define EMU_CAPTURE_VARIANT_LIST(X)                                                                                    \
+    X(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2,                                                           \
+      (CUstream stream, CUstreamCaptureMode mode),                                                                     \
+      (emu_own_stream(stream), mode))                                                                                  \
+    X(cuStreamEndCapture_ptsz, cuStreamEndCapture,                                                                     \
+      (CUstream stream, CUgraph * graph),                                                                              \
+      (emu_own_stream(stream), graph))                                                                                 \
+    X(cuStreamIsCapturing_ptsz, cuStreamIsCapturing,                                                                   \
+      (CUstream stream, CUstreamCaptureStatus * status),                                                               \
+      (emu_own_stream(stream), status))                                                                                \
+    X(cuStreamGetCaptureInfo_ptsz, cuStreamGetCaptureInfo,                                                             \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id),                                                 \
+      (emu_own_stream(stream), status, id))                                                                            \
+    X(cuStreamGetCaptureInfo_v2_ptsz, cuStreamGetCaptureInfo_v2,                                                       \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
+       size_t *count),                                                                                                 \
+      (emu_own_stream(stream), status, id, graph, nodes, count))                                                       \
+    X(cuStreamGetCaptureInfo_v3_ptsz, cuStreamGetCaptureInfo_v3,                                                       \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
+       const CUgraphEdgeData **edges, size_t *count),                                                                  \
+      (emu_own_stream(stream), status, id, graph, nodes, edges, count))                                                \
+    X(cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDependencies,                                       \
+      (CUstream stream, CUgraphNode * nodes, size_t count, unsigned flags),                                            \
+      (emu_own_stream(stream), nodes, count, flags))                                                                   \
+    X(cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDependencies_v2,                                 \
+      (CUstream stream, CUgraphNode * nodes, const CUgraphEdgeData *edges, size_t count, unsigned flags),              \
+      (emu_own_stream(stream), nodes, edges, count, flags))                                                            \
+    X(cuGraphUpload_ptsz, cuGraphUpload, (CUgraphExec exec, CUstream stream), (exec, emu_own_stream(stream)))          \
+    X(cuGraphLaunch_ptsz, cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, emu_own_stream(stream)))          \
+    X(cuStreamBeginCapture_ptsz, cuStreamBeginCapture_v2,                                                              \
+      (CUstream stream),                                                                                               \
+      (emu_own_stream(stream), CU_STREAM_CAPTURE_MODE_GLOBAL))                                                         \
+    X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams,                                                 \
+      (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * params),                                     \
+      (exec, graph, params))                                                                                           \
+    X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream), (stream, CU_STREAM_CAPTURE_MODE_GLOBAL))       \
+    X(cuGraphInstantiate, cuGraphInstantiate_v2,                                                                       \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * at_fault, char *text, size_t room),                            \
+      (exec, graph, at_fault, text, room))
+
 #define EMU_VARIANT_LIST(X)                                                                                            \
-    EMU_OWN_STREAM_LIST(X) EMU_OWN_DEFAULT_LIST(X) EMU_OWN_INSIDE_LIST(X) EMU_EDITION_LIST(X)
+    EMU_OWN_STREAM_LIST(X) EMU_CAPTURE_VARIANT_LIST(X) EMU_OWN_DEFAULT_LIST(X) EMU_OWN_INSIDE_LIST(X) EMU_EDITION_LIST(X)
 
 #endif
