@@ -90,10 +90,11 @@ static void check_last(struct model *model, const struct model_byte *byte, int w
     if (!model_before(model, byte->last, who)) find(model, MODEL_RACE, byte->last);
 }
 
-static void check_reads(struct model *model, const struct model_byte *byte, int who) {
+static void check_reads(struct model *model, const struct model_byte *byte, int who, bool or_host) {
     for (int i = 0; i < byte->read_count; i++) {
         const bool counts = byte->state == MODEL_TAKEN || !superseded(model, byte, i);
-        if (counts && !model_before(model, byte->reads[i], who)) find(model, MODEL_RACE, byte->reads[i]);
+        if (!counts || model_before(model, byte->reads[i], who)) continue;
+        if (!or_host || !model_before(model, byte->reads[i], MODEL_HOST)) find(model, MODEL_RACE, byte->reads[i]);
     }
 }
 
@@ -123,15 +124,16 @@ void model_write(struct model *model, int who, int start, int bytes) {
             continue;
         }
         check_last(model, byte, who);
-        check_reads(model, byte, who);
+        check_reads(model, byte, who, false);
         become(byte, MODEL_WRITTEN, who);
     }
 }
 
+/* Now: after the queue's newest node, and after what the host has seen since. */
 void model_hand_out(struct model *model, int who, int start, int bytes) {
     for (struct model_byte *byte = &model->byte[start]; byte < &model->byte[start + bytes]; byte++) {
-        check_last(model, byte, who);
-        check_reads(model, byte, who);
+        if (!model_before(model, byte->last, MODEL_HOST)) check_last(model, byte, who);
+        check_reads(model, byte, who, true);
         become(byte, MODEL_UNWRITTEN, who);
     }
 }
@@ -139,7 +141,7 @@ void model_hand_out(struct model *model, int who, int start, int bytes) {
 void model_host_take(struct model *model, int start, int bytes) {
     for (struct model_byte *byte = &model->byte[start]; byte < &model->byte[start + bytes]; byte++) {
         check_last(model, byte, MODEL_HOST);
-        check_reads(model, byte, MODEL_HOST);
+        check_reads(model, byte, MODEL_HOST, false);
         become(byte, byte->state, MODEL_HOST);
     }
 }

@@ -138,6 +138,7 @@ static void stream_act(struct world *world, enum emu_act act, int queue, int sta
     if (node == MODEL_NONE) return;
     if (act == EMU_ACT_READ) model_read(&world->model, node, start, bytes);
     if (act == EMU_ACT_WRITE) model_write(&world->model, node, start, bytes);
+    if (act == EMU_ACT_HAND_OUT) assert_true(emu_known_join(&world->known[queue], world->host)); /* now, not then */
     if (act == EMU_ACT_HAND_OUT) model_hand_out(&world->model, node, start, bytes);
     visit(world, (struct emu_visit){.act = act, .access = access_of(world, queue), .known = world->known[queue]}, start,
           bytes);
