@@ -221,17 +221,16 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     if (!emu_device_exists(device)) return emu_leave(CUDA_ERROR_INVALID_DEVICE);
     CUcontext context = primary_of(device);
     if (context->retained == 0) return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
-    return emu_leave(--context->retained == 0 ? take_down(context) : CUDA_SUCCESS);
+    return emu_leave(--context->retained == 0 && context->alive ? take_down(context) : CUDA_SUCCESS);
 }
 
-/* Holders keep their handle; the next retain makes it usable again. */
+/* Holders keep their handle and owe their release, as documented; the next retain makes it usable again. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     CUresult code = emu_enter(EMU_AT_cuDevicePrimaryCtxReset_v2, NULL);
     if (code != CUDA_SUCCESS) return code;
     if (!emu_device_exists(device)) return emu_leave(CUDA_ERROR_INVALID_DEVICE);
     CUcontext context = primary_of(device);
     if (context->alive) code = take_down(context);
-    context->retained = 0;
     return emu_leave(code);
 }
 

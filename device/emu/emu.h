@@ -66,7 +66,7 @@ struct CUctx_st {
     bool alive;
     bool primary;
     CUdevice device;
-    unsigned retained;        /* a primary one: by cuDevicePrimaryCtxRetain; 0: inactive */
+    unsigned retained;        /* a primary one: by cuDevicePrimaryCtxRetain; a reset keeps it */
     unsigned flags;
     struct emu_queue *queues; /* every queue that was ever used here; never freed, so that points stay valid */
     struct emu_queue *legacy;
