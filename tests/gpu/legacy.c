@@ -266,16 +266,20 @@ CASE(each_thread_has_a_stream_of_its_own, PER_THREAD ": \"an implicit stream loc
 }
 
 static void leave_work_on_my_stream(void *argument) {
-    const CUdeviceptr *block = argument;
+    const CUdeviceptr *place = argument;
     OK(cu.CtxSetCurrent(primary));
-    set(*block, 8, BYTES, CU_STREAM_PER_THREAD);
+    set(*place, 8, BYTES, CU_STREAM_PER_THREAD);
     OK(cu.CtxSetCurrent(NULL));
 }
 
 CASE(work_of_a_thread_that_has_ended_is_done, PER_THREAD "; cuCtxSynchronize: \"all preceding requested tasks\"") {
-    CUdeviceptr block = new_block(BYTES);
-    for (int times = 0; times < 10; times++) on_another_thread(leave_work_on_my_stream, &block);
+    enum { THREADS = 10 };
+    const CUdeviceptr block = new_block(THREADS * BYTES);
+    for (size_t i = 0; i < THREADS; i++) {
+        CUdeviceptr place = block + i * BYTES;
+        on_another_thread(leave_work_on_my_stream, &place);
+    }
     OK(cu.CtxSynchronize());
-    CHECK(device_all_are(block, BYTES, 8));
+    CHECK(device_all_are(block, THREADS * BYTES, 8));
     OK(cu.MemFree(block));
 }

@@ -42,7 +42,7 @@ void report_case(const struct gpu_case *the_case, const struct result *result, c
 }
 
 static void print_row(FILE *out, const char *name, const struct counts *counts) {
-    fprintf(out, "%-20s %6d %7d %8d %7d %9.1f\n", name, counts->cases, counts->passed, counts->skipped, counts->failed,
+    fprintf(out, "%-20s %6d %7d %8d %7d %9.2f\n", name, counts->cases, counts->passed, counts->skipped, counts->failed,
             counts->milliseconds / 1000.0);
 }
 

@@ -96,13 +96,13 @@ enum { BYTES = 1 << 16, SETS = 200 };
 
 static void leave_with_work_pending(void) {
     machine_begin();
-    const CUdeviceptr block = new_block(BYTES);
+    const CUdeviceptr block = new_block(BYTES), other_block = new_block(BYTES);
     CUstream busy = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_DEFAULT);
     struct gate *gate = hold(busy);
     let_go_after(gate, 50);
     for (int i = 0; i < SETS; i++) {
         set(block, i & 0x7f, BYTES, busy);
-        set(block, i & 0x7f, BYTES, other);
+        set(other_block, i & 0x7f, BYTES, other);
     }
     exit(7);
 }

@@ -127,13 +127,15 @@ CASE(open_streams_have_different_handles, REFERENCE "cuStreamCreate") {
 }
 
 CASE(streams_can_be_made_and_destroyed_over_and_over, REFERENCE "cuStreamCreate, cuStreamDestroy") {
-    const CUdeviceptr block = new_block(256);
-    for (int i = 0; i < 300; i++) {
+    enum { TIMES = 300 };
+    const CUdeviceptr block = new_block(256 * TIMES);
+    for (int i = 0; i < TIMES; i++) {
         CUstream stream = new_stream(i % 2 == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
-        set(block, i & 0x7f, 256, stream);
+        set(block + (size_t)i * 256, 5, 256, stream);
         OK(cu.StreamDestroy(stream));
     }
     OK(cu.CtxSynchronize());
+    CHECK(device_all_are(block, 256 * TIMES, 5));
     OK(cu.MemFree(block));
 }
 
