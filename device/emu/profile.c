@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ struct reading {
     unsigned seen; /* bit k: keys[k] */
     double call_ns;
     struct {
-        int line; /* 0: not given */
+        unsigned length; /* of the name that gives it, as far as a '*'; 0: not given */
         char cost[96];
     } costs[EMU_LAWS][EMU_ENTRIES];
 };
@@ -142,17 +143,42 @@ static bool unknown_entry(const struct reading *reading, const char *key, const 
                         reading->path, reading->line, key, near[0] ? "; did you mean " : "", near, near[0] ? "?" : "");
 }
 
+/* Sets the cost of an entry, unless a longer name has said it: false when one as long has. */
+static bool keep_cost(struct reading *reading, enum emu_law law, enum emu_entry entry, unsigned length,
+                      const char *cost) {
+    if (reading->costs[law][entry].length == length) return false;
+    if (reading->costs[law][entry].length > length) return true;
+    reading->costs[law][entry].length = length;
+    strcpy(reading->costs[law][entry].cost, cost);
+    return true;
+}
+
+/* "cuMemcpy*": all whose names begin so, and that no longer name means. */
+static bool set_costs(struct reading *reading, const char *key, enum emu_law law, const char *name, const char *cost) {
+    const unsigned length = (unsigned)strlen(name) - 1;
+    bool found = false, kept = true;
+    for (enum emu_entry entry = 0; entry < EMU_ENTRIES; entry++) {
+        if (strncmp(emu_entry_name(entry), name, length) != 0) continue;
+        found = true;
+        kept = keep_cost(reading, law, entry, length, cost) && kept;
+    }
+    if (!found)
+        return emu_complain(reading->complaint, "%s:%d: %.60s: no entry of the driver begins so", reading->path,
+                            reading->line, key);
+    return kept || given_twice(reading, key);
+}
+
 /* call.ENTRY or law.LAW.ENTRY. The cost is checked now, and read when the granularity is known. */
 static bool set_cost(struct reading *reading, const char *key, enum emu_law law, const char *name, const char *value) {
-    const enum emu_entry entry = emu_entry_find(name);
-    if (entry == EMU_ENTRIES) return unknown_entry(reading, key, name);
-    if (reading->costs[law][entry].line != 0) return given_twice(reading, key);
     struct emu_cost cost;
-    if (strlen(value) >= sizeof reading->costs[law][entry].cost || !emu_cost_read(value, 1, &cost))
+    const size_t length = strlen(name);
+    const bool many = length > 1 && name[length - 1] == '*';
+    const enum emu_entry entry = many ? EMU_ENTRIES : emu_entry_find(name);
+    if (!many && entry == EMU_ENTRIES) return unknown_entry(reading, key, name);
+    if (strlen(value) >= sizeof reading->costs[law][0].cost || !emu_cost_read(value, 1, &cost))
         return complain_of(reading, key, value, EMU_COST_EXPECTED);
-    reading->costs[law][entry].line = reading->line;
-    strcpy(reading->costs[law][entry].cost, value);
-    return true;
+    if (many) return set_costs(reading, key, law, name, value);
+    return keep_cost(reading, law, entry, UINT_MAX, value) || given_twice(reading, key);
 }
 
 static bool set_law(struct reading *reading, const char *key, const char *value) {
@@ -224,7 +250,7 @@ static bool settle_together(const struct reading *reading, const char *direction
 static void settle_measured(const struct reading *reading, struct emu_profile *profile) {
     for (enum emu_entry entry = 0; entry < EMU_ENTRIES; entry++) {
         profile->calls[EMU_LAW_MEASURED][entry] = (struct emu_cost){.fixed_ns = reading->call_ns};
-        if (reading->costs[EMU_LAW_MEASURED][entry].line != 0)
+        if (reading->costs[EMU_LAW_MEASURED][entry].length != 0)
             emu_cost_read(reading->costs[EMU_LAW_MEASURED][entry].cost, profile->granularity_bytes,
                           &profile->calls[EMU_LAW_MEASURED][entry]);
     }
@@ -239,7 +265,7 @@ static void settle_law(const struct reading *reading, enum emu_law law, struct e
         if (law_costs[i].law == law)
             emu_cost_read(law_costs[i].cost, profile->granularity_bytes, &costs[law_costs[i].entry]);
     for (enum emu_entry entry = 0; entry < EMU_ENTRIES; entry++)
-        if (reading->costs[law][entry].line != 0)
+        if (reading->costs[law][entry].length != 0)
             emu_cost_read(reading->costs[law][entry].cost, profile->granularity_bytes, &costs[entry]);
 }
 

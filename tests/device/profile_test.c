@@ -119,6 +119,20 @@ static void a_call_costs_a_fixed_part_a_part_a_handle_and_a_part_a_byte(void **s
     assert_cost(calls[EMU_AT_cuEventRecord], 300, 0, 0); /* all others */
 }
 
+static void a_star_stands_for_the_rest_of_names_and_the_longest_name_counts(void **state) {
+    (void)state;
+    const struct emu_profile *profile =
+        read_profile(LEAST "call.cuMemA* = 1 us\ncall.cuMemAlloc = 3 us\ncall.cu* = 2 us\n"
+                           "call = 9 us\ncall.cuMemAddress* = 4 us\n");
+    const struct emu_cost *calls = profile->calls[EMU_LAW_MEASURED];
+    assert_cost(calls[EMU_AT_cuMemAlloc_v2], 3e3, 0, 0);
+    assert_cost(calls[EMU_AT_cuMemAddressFree], 4e3, 0, 0);
+    assert_cost(calls[EMU_AT_cuMemMap], 2e3, 0, 0);
+    assert_refused(LEAST "call.cuMemx* = 1 us\n", "here:4: call.cuMemx*: no entry of the driver begins so");
+    assert_refused(LEAST "call.cuMem* = 1 us\ncall.cuMem* = 1 us\n", "here:5: call.cuMem* is given twice");
+    assert_refused(LEAST "call.* = 1 us\n", "here:4: call.*: expected an entry of the driver");
+}
+
 static void the_laws_are_the_same_on_every_machine(void **state) {
     (void)state;
     const struct emu_profile *profile =
@@ -308,6 +322,7 @@ int main(void) {
         cmocka_unit_test(what_a_profile_leaves_out_is_as_documented),
         cmocka_unit_test(a_profile_has_a_last_line_with_or_without_an_end),
         cmocka_unit_test(a_call_costs_a_fixed_part_a_part_a_handle_and_a_part_a_byte),
+        cmocka_unit_test(a_star_stands_for_the_rest_of_names_and_the_longest_name_counts),
         cmocka_unit_test(the_laws_are_the_same_on_every_machine),
         cmocka_unit_test(a_profile_may_say_a_laws_cost_itself),
         cmocka_unit_test(a_figure_that_is_none_is_refused),

@@ -45,7 +45,21 @@ static void put_time(FILE *out, const char *key, double value, const char *sourc
     fprintf(out, "%-24s = %-18s # %s\n", key, WITH_UNIT(isfinite(value) ? fmax(value, 0) : 0, times, text), source);
 }
 
-static void put_cost(FILE *out, const char *name, const struct call_cost *cost) {
+/* One of them was measured, and stands for all of its kind. */
+static const char *kind_of(enum call call) {
+    switch (call) {
+    case CALL_COPY:
+        return "cuMemcpy*";
+    case CALL_SET:
+        return "cuMemset*";
+    case CALL_LAUNCH:
+        return "cuLaunchKernel*";
+    default:
+        return call_names[call];
+    }
+}
+
+static void put_cost(FILE *out, enum call call, const struct call_cost *cost) {
     char key[64], text[200] = "", part[64];
     const struct fit *fit = &cost->fit;
     const double a_mebibyte = fit->byte_ns * 0x1p20;
@@ -57,12 +71,12 @@ static void put_cost(FILE *out, const char *name, const struct call_cost *cost) 
     if (a_mebibyte > 0)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s/MiB", text[0] ? " + " : "",
                  WITH_UNIT(a_mebibyte, times, part));
-    snprintf(key, sizeof key, "call.%s", name);
+    snprintf(key, sizeof key, "call.%s", kind_of(call));
     if (cost->samples > 1)
         fprintf(out, "%-24s = %-18s # of %zu sizes the worst is off by %.0f %%\n", key, text, cost->samples,
                 100 * fit->worst);
     else
-        fprintf(out, "%-24s = %-18s # measured\n", key, text);
+        fprintf(out, "%-24s = %-18s # %s\n", key, text, call_names[call]);
 }
 
 static void put_head(FILE *out, const struct subject *subject) {
@@ -124,7 +138,7 @@ void write_profile(FILE *out, const struct subject *subject, const struct figure
             WITH_UNIT(costs[CALL_ANY].fit.fixed_ns, times, text));
     for (enum call call = 0; call < CALL_ANY; call++) {
         if (costs[call].samples > 0)
-            put_cost(out, call_names[call], &costs[call]);
+            put_cost(out, call, &costs[call]);
         else
             fprintf(out, "# call.%s was not measured\n", call_names[call]);
     }
