@@ -48,6 +48,14 @@ enum weir_status weir__device_counts(struct weir_device *device, struct weir_emu
     return weir__device_check(device, device->driver->emu_counts(out), "weirEmuCounts");
 }
 
+enum weir_status weir__device_report(struct weir_device *device, size_t index, struct weir_emu_report *out) {
+    const enum weir_status status = need_emulated(device, "the watch");
+    if (status != WEIR_OK) return status;
+    *out = (struct weir_emu_report){.size = sizeof *out};
+    const CUresult code = device->driver->emu_watch_report(index, out);
+    return code == CUDA_ERROR_NOT_FOUND ? WEIR_NOT_READY : weir__device_check(device, code, "weirEmuWatchReport");
+}
+
 enum weir_status weir__thread_begin(struct weir_device *device, const char *name, unsigned together) {
     const enum weir_status status = need_emulated(device, "a thread of the clock");
     if (status != WEIR_OK) return status;

@@ -20,8 +20,9 @@ WEIR_API enum weir_status weir__device_machine(struct weir_device *device, struc
 /* True when threads take turns (the virtual clock): then nobody waits for another thread but by pausing or at a gate. */
 enum { WEIR__TURN_NS = 10000 }; /* how long to pause before looking again */
 WEIR_API bool weir__device_takes_turns(struct weir_device *device);
-/* What happened so far. */
+/* What happened so far; and what the watch has found, from 0: WEIR_NOT_READY beyond the last. */
 WEIR_API enum weir_status weir__device_counts(struct weir_device *device, struct weir_emu_counts *out);
+WEIR_API enum weir_status weir__device_report(struct weir_device *device, size_t index, struct weir_emu_report *out);
 /* The calling thread begins to take part in the clock, once `together` threads have come to; and ends. The thread that
  * opened the first device takes part already. */
 WEIR_API enum weir_status weir__thread_begin(struct weir_device *device, const char *name, unsigned together);

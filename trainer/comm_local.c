@@ -175,7 +175,7 @@ static struct meeting *join(struct comm *c, const struct wish *wish, struct quar
 struct arrival {
     struct comm_local *local;
     struct weir_device *device;
-    struct meeting *meeting;
+    struct meeting *meeting; /* NULL: after a failure */
     int rank;
     enum comm_lane lane;
     uint64_t sent_bytes;
@@ -260,6 +260,7 @@ static bool count_arrival(const struct arrival *a) {
 static void arrive(void *argument) {
     const struct arrival *a = argument;
     struct meeting *m = a->meeting;
+    if (!m) return;
     pthread_mutex_lock(&a->local->lock);
     const bool last = count_arrival(a);
     pthread_mutex_unlock(&a->local->lock);
@@ -279,8 +280,8 @@ static enum weir_status fail_here(struct comm *c, enum weir_status status, const
 }
 
 static enum weir_status queue_arrival(struct comm *c, struct meeting *m, const struct wish *wish, weir_stream stream) {
-    const uint64_t kept = wish->send_bytes[comm_place(c, wish->group)];
-    const uint64_t sent = wish->kind == MEETING_EXCHANGE ? wish->sent - kept : kept * (uint64_t)(m->size - 1);
+    const uint64_t kept = wish->send_bytes[comm_place(c, wish->group)], others = (uint64_t)comm_size(c, wish->group) - 1;
+    const uint64_t sent = wish->kind == MEETING_EXCHANGE ? wish->sent - kept : kept * others;
     struct arrival arrival = {local_of(c), c->device, m, c->rank, wish->lane, sent};
     const struct weir_access accesses[] = {{wish->send, wish->sent, false}, {wish->recv, wish->received, true}};
     const struct weir_work work = {.name = wish->name,
@@ -292,19 +293,19 @@ static enum weir_status queue_arrival(struct comm *c, struct meeting *m, const s
     return weir_device_submit(c->device, &work, stream);
 }
 
-/* After a failure collectives are nothing, and the stream goes on. */
+/* After a failure collectives bring nothing, and the stream goes on. */
 static enum weir_status collective(struct comm *c, const struct wish *wish, weir_stream stream) {
     struct comm_local *local = local_of(c);
     struct quarrel quarrel = {.rank = -1};
     assert(c->device && wish->lane < COMM_LANES);
     struct meeting *m = join(c, wish, &quarrel);
     if (!m) {
-        if (c->table->failure(c, NULL, 0)) return WEIR_OK;
+        if (c->table->failure(c, NULL, 0)) return queue_arrival(c, NULL, wish, stream);
         return fail_here(c, WEIR_OUT_OF_HOST_MEMORY, "no memory to queue a collective");
     }
     if (quarrel.rank >= 0) {
         local_fail(local, c->device, quarrel.rank, 1, quarrel.sentence);
-        return WEIR_OK;
+        return queue_arrival(c, NULL, wish, stream);
     }
     enum weir_status status = queue_arrival(c, m, wish, stream);
     if (status == WEIR_OK) status = weir__gate_hold(c->device, m->latch.gate, stream);
