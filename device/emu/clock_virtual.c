@@ -601,9 +601,11 @@ static bool thread_begin(const char *name, unsigned together) {
     pthread_cond_init(&made->turns, NULL);
     made->self.thread = made;
     made->tie = hash(name, emu_settings()->seed);
-    made->next = threads;
     if (threads == NULL && now == 0) chance = emu_settings()->seed;
-    threads = me = made;
+    struct thread **link = &threads; /* by name: the order in which threads come is not the clock's */
+    while (*link != NULL && strcmp((*link)->name, made->name) < 0) link = &(*link)->next;
+    made->next = *link;
+    *link = me = made;
     if (++coming < together) {
         while (turn != me) pthread_cond_wait(&me->turns, emu_the_lock());
         return true;

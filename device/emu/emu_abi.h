@@ -57,6 +57,16 @@ struct weir_emu_report {
     char text[400]; /* the whole in one sentence */
 };
 
+/* What the machine in force is; a later version adds members at the end. */
+struct weir_emu_machine {
+    size_t size; /* in: sizeof(struct weir_emu_machine) */
+    int backed;  /* 0: device memory is addresses only, and is not to be touched */
+    int virtual_clock;
+    uint64_t seed;
+    double peer_rate, network_rate; /* bytes/s out of a device to others of its host, to other hosts */
+    double peer_latency_ns, network_latency_ns;
+};
+
 /* What happened so far; a later version adds members at the end. */
 struct weir_emu_counts {
     size_t size;                /* in: sizeof(struct weir_emu_counts) */
@@ -74,7 +84,7 @@ struct weir_emu_counts {
  * emu_configure: before cuInit, settings as in WEIR_EMU ("profile:demo,capacity:64M"); WEIR_EMU applies where it says
  *   nothing. CUDA_ERROR_INVALID_VALUE with a sentence in message when malformed. After cuInit it changes nothing.
  * emu_submit: as cuLaunchHostFunc, with the description; it is read during the call only.
- * emu_profile: the profile in force; after cuInit.
+ * emu_profile, emu_machine: the profile, the machine in force; after cuInit.
  *
  * emu_now: the clock's time. emu_pause: the calling thread does nothing for so long. emu_thread_begin, emu_thread_end:
  *   the calling thread takes part in the virtual clock (the thread that calls cuInit does already). The names, copied, decide ties.
@@ -100,6 +110,7 @@ struct weir_emu_counts {
     X(emu_configure, weirEmuConfigure, (const char *settings, char *message, size_t room))                             \
     X(emu_submit, weirEmuSubmit, (const struct weir_emu_work *work, CUstream stream))                                  \
     X(emu_profile, weirEmuProfile, (char *name, size_t room, size_t *granularity_bytes))                               \
+    X(emu_machine, weirEmuMachine, (struct weir_emu_machine * machine))                                                \
     X(emu_now, weirEmuNow, (uint64_t * ns))                                                                            \
     X(emu_pause, weirEmuPause, (uint64_t ns))                                                                          \
     X(emu_thread_begin, weirEmuThreadBegin, (const char *name, unsigned together))                                    \
