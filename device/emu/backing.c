@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/emu/settings.h"
@@ -107,17 +108,19 @@ void emu_backing_unreserve(uintptr_t start, size_t bytes) {
 struct file {
     bool open;
     int descriptor;
+    bool lent;               /* records of exported pages lie far behind the pages: the file is long enough */
     size_t end;              /* no byte at or after it is in use */
     struct emu_ranges holes; /* free runs below the end; no two touch */
 };
 
 static struct file files[EMU_MOST_DEVICES];
+static const char file_name[] = "weir-emu-"; /* and the device's number */
 
 static bool open_file(CUdevice device) {
     struct file *file = &files[device];
     if (file->open || !emu_settings()->backed) return true;
     char name[32];
-    snprintf(name, sizeof name, "weir-emu-%d", device);
+    snprintf(name, sizeof name, "%s%d", file_name, device);
     file->descriptor = memfd_create(name, MFD_CLOEXEC);
     file->open = file->descriptor >= 0;
     if (!file->open) weir__log(WEIR__LOG_ERROR, "emulated driver: memfd_create: %s", strerror(errno));
@@ -146,7 +149,7 @@ bool emu_backing_take(CUdevice device, size_t bytes, size_t *offset) {
     struct file *file = &files[device];
     if (!open_file(device)) return false;
     if (take_hole(file, bytes, offset)) return true;
-    if (emu_settings()->backed && ftruncate(file->descriptor, (off_t)(file->end + bytes)) != 0) {
+    if (emu_settings()->backed && !file->lent && ftruncate(file->descriptor, (off_t)(file->end + bytes)) != 0) {
         weir__log(WEIR__LOG_ERROR, "emulated driver: ftruncate to %zu: %s", file->end + bytes, strerror(errno));
         return false;
     }
@@ -183,12 +186,105 @@ void emu_backing_give(CUdevice device, size_t offset, size_t bytes) {
     add_hole(file, offset, bytes);
 }
 
+/* ---- pages of several processes --------------------------------------------------------------------------------- */
+
+/* An exported page is a descriptor of the device's file: its position says which page, its own open file holds a read
+ * lock on the page's bytes, and so does every process that has imported it. The kernel drops the locks with the last
+ * descriptor, however a process ends; the page is free when nobody but this process could be holding one. What the
+ * position does not say stands in a record that lies in the same file, far behind the pages. */
+enum { RECORD_UNIT = 4096 };
+#define RECORDS ((uint64_t)1 << 46)
+
+struct record {
+    char magic[8];
+    uint64_t offset, bytes;
+    int32_t device;
+    uint32_t capable; /* of RDMA, as its maker asked */
+};
+
+static off_t record_place(size_t offset) { return (off_t)(RECORDS + offset / RECORD_UNIT * sizeof(struct record)); }
+
+static bool lock_bytes(int descriptor, short type, size_t offset, size_t bytes) {
+    struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)bytes};
+    return fcntl(descriptor, F_OFD_SETLK, &range) == 0;
+}
+
+/* An open file of its own: one that is only duplicated shares its position and its locks. */
+static int open_again(int descriptor) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+int emu_backing_export(CUdevice device, size_t offset, size_t bytes, bool rdma_capable) {
+    struct file *file = &files[device];
+    const struct record record = {"weirpage", offset, bytes, device, rdma_capable};
+    const int descriptor = open_again(file->descriptor);
+    if (descriptor < 0) goto failed;
+    if (pwrite(descriptor, &record, sizeof record, record_place(offset)) != sizeof record) goto failed;
+    file->lent = true;
+    if (!lock_bytes(descriptor, F_RDLCK, offset, bytes)) goto failed;
+    if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0) goto failed;
+    return descriptor;
+failed:
+    weir__log(WEIR__LOG_ERROR, "emulated driver: a page can't be exported: %s", strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    return -1;
+}
+
+bool emu_backing_in_use(CUdevice device, size_t offset, size_t bytes) {
+    const int descriptor = files[device].descriptor;
+    if (!lock_bytes(descriptor, F_WRLCK, offset, bytes)) return true;
+    lock_bytes(descriptor, F_UNLCK, offset, bytes);
+    return false;
+}
+
+static bool is_ours(int descriptor) {
+    char path[64], name[64] = "";
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return readlink(path, name, sizeof name - 1) > 0 && strstr(name, file_name) != NULL;
+}
+
+static CUdevice device_of_file(int descriptor) {
+    struct stat given, own;
+    if (fstat(descriptor, &given) != 0) return -1;
+    for (CUdevice device = 0; device < EMU_MOST_DEVICES; device++)
+        if (files[device].open && fstat(files[device].descriptor, &own) == 0 && own.st_ino == given.st_ino &&
+            own.st_dev == given.st_dev)
+            return device;
+    return -1;
+}
+
+bool emu_backing_import(int descriptor, struct emu_import *out) {
+    struct record record;
+    const off_t offset = lseek(descriptor, 0, SEEK_CUR);
+    if (offset < 0 || !is_ours(descriptor)) return false;
+    if (pread(descriptor, &record, sizeof record, record_place((size_t)offset)) != sizeof record) return false;
+    if (memcmp(record.magic, "weirpage", sizeof record.magic) != 0 || record.offset != (uint64_t)offset) return false;
+    *out = (struct emu_import){.descriptor = -1,
+                               .own_device = device_of_file(descriptor),
+                               .device = record.device,
+                               .offset = record.offset,
+                               .bytes = record.bytes,
+                               .rdma_capable = record.capable != 0};
+    if (out->own_device >= 0) return true;
+    out->descriptor = open_again(descriptor);
+    if (out->descriptor < 0 || !lock_bytes(out->descriptor, F_RDLCK, record.offset, record.bytes)) {
+        if (out->descriptor >= 0) close(out->descriptor);
+        return false;
+    }
+    return true;
+}
+
+void emu_backing_close(int descriptor) { close(descriptor); }
+
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
 
-bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, size_t offset, unsigned splits) {
+bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, int descriptor, size_t offset, unsigned splits) {
     if (!emu_settings()->backed) return true;
     if (!room_for_mappings(splits)) return false;
-    void *at = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, files[device].descriptor, (off_t)offset);
+    if (descriptor < 0) descriptor = files[device].descriptor;
+    void *at = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, descriptor, (off_t)offset);
     if (at == MAP_FAILED) {
         weir__log(WEIR__LOG_ERROR, "emulated driver: mmap of %zu bytes: %s", bytes, strerror(errno));
         return false;

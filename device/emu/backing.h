@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind addresses: a memfd a device, whose pages are mapped where the program maps them, so that two
- * addresses of one page are the same bytes and a page without access faults. Needs the memory lock for every call. */
+ * addresses of one page are the same bytes and a page without access faults. Needs the lock for every call. */
 #ifndef WEIR_EMU_BACKING_H
 #define WEIR_EMU_BACKING_H
 
@@ -19,10 +19,26 @@ void emu_backing_unreserve(uintptr_t start, size_t bytes);
 bool emu_backing_take(CUdevice device, size_t bytes, size_t *offset);
 void emu_backing_give(CUdevice device, size_t offset, size_t bytes);
 
-/* Maps a part of the file without access. `splits`: how many sides of it leave reserved addresses beside it, which is
+/* Maps a part of the device's file, or of the descriptor's when that is not -1, without access. `splits`: how many sides of it leave reserved addresses beside it, which is
  * what the process's count of mappings grows by. False: too many mappings; nothing has changed. */
-bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, size_t offset, unsigned splits);
+bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, int descriptor, size_t offset, unsigned splits);
 void emu_backing_unmap(uintptr_t start, size_t bytes, unsigned splits);
 void emu_backing_protect(uintptr_t start, size_t bytes, CUmemAccess_flags access);
+
+/* A descriptor by which another process can have the page; -1: there can't be one, which has been logged. */
+int emu_backing_export(CUdevice device, size_t offset, size_t bytes, bool rdma_capable);
+/* True while a descriptor of the exported page, or a process that has imported it, is left. */
+bool emu_backing_in_use(CUdevice device, size_t offset, size_t bytes);
+
+struct emu_import {
+    int descriptor;      /* to be closed by emu_backing_close; -1: the page is this process's own */
+    CUdevice own_device; /* the device in whose file it lies here; -1: another process's */
+    CUdevice device;     /* as its maker numbers it */
+    size_t offset, bytes;
+    bool rdma_capable;
+};
+/* False: the descriptor is not one that emu_backing_export gave. It stays open. */
+bool emu_backing_import(int descriptor, struct emu_import *out);
+void emu_backing_close(int descriptor);
 
 #endif

@@ -46,7 +46,41 @@
     X(cuDeviceGetProperties, (CUdevprop * properties, CUdevice device))                                                \
     X(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id))
 
-#define EMU_MEMORY_LIST(X)
+#define EMU_MEMORY_LIST(X)                                                                                             \
+    X(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element))       \
+    X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags))                                        \
+    X(cuMemAllocHost_v2, (void **address, size_t bytes))                                                               \
+    X(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *host, unsigned flags))                               \
+    X(cuMemHostGetFlags, (unsigned *flags, void *host))                                                                \
+    X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *address))                             \
+    X(cuMemGetAllocationPropertiesFromHandle,                                                                          \
+      (CUmemAllocationProp * properties, CUmemGenericAllocationHandle handle))                                         \
+    X(cuMemGetAccess, (unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address))                 \
+    X(cuMemExportToShareableHandle,                                                                                    \
+      (void *place, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags))    \
+    X(cuMemImportFromShareableHandle,                                                                                  \
+      (CUmemGenericAllocationHandle * handle, void *shared, CUmemAllocationHandleType type))                           \
+    X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address))                               \
+    X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address))                         \
+    X(cuPointerGetAttributes, (unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address))     \
+    X(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr address))                  \
+    X(cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream))                                         \
+    X(cuMemAllocFromPoolAsync, (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))              \
+    X(cuMemFreeAsync, (CUdeviceptr address, CUstream stream))                                                          \
+    X(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                                        \
+    X(cuMemPoolDestroy, (CUmemoryPool pool))                                                                           \
+    X(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes))                                                              \
+    X(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                          \
+    X(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                          \
+    X(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count))                            \
+    X(cuMemPoolGetAccess, (CUmemAccess_flags * flags, CUmemoryPool pool, CUmemLocation * location))                    \
+    X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))                                               \
+    X(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))                                                      \
+    X(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool))                                                        \
+    X(cuMemGetDefaultMemPool, (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type))               \
+    X(cuMemGetMemPool, (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type))                      \
+    X(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
+
 #define EMU_COPY_LIST(X)                                                                                               \
     X(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                                                      \
     X(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                               \

@@ -6,6 +6,7 @@
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
+#include "device/emu/watch.h"
 
 /* Enters a call that acts at once and would not happen again when a graph is launched: it may be refused in capture. */
 static CUresult enter_unsafe(enum emu_entry entry, CUcontext *context) {
@@ -39,17 +40,20 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     return emu_leave(code);
 }
 
-/* Waits for the work of the device that owns the memory, as programs rely on. */
+/* Waits for the work of the device that owns the memory, as programs rely on. For memory of a pool the documentation
+ * promises no wait: for the watch there is none, and the memory only stays until no work can touch it. */
 CUresult cuMemFree_v2(CUdeviceptr address) {
     CUcontext context;
     CUresult code = enter_unsafe(EMU_AT_cuMemFree_v2, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == 0) return emu_leave(CUDA_SUCCESS);
     CUdevice device;
-    code = emu_memory_begin_free((uintptr_t)address, &device);
+    bool pooled;
+    code = emu_memory_begin_free((uintptr_t)address, &device, &pooled);
     if (code != CUDA_SUCCESS) return emu_leave(code);
+    if (pooled) emu_watch_host_takes((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address), "cuMemFree");
     code = emu_device_wait(device);
-    emu_memory_finish_free((uintptr_t)address, "cuMemFree");
+    emu_memory_finish_free((uintptr_t)address, pooled ? NULL : "cuMemFree");
     return emu_leave(code);
 }
 
@@ -71,12 +75,18 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return code != CUDA_SUCCESS ? code : emu_leave(emu_memory_unreserve((uintptr_t)address, bytes));
 }
 
-/* Pages are pinned memory of a device of this machine, without a way to share them with another process. */
+/* Pages are pinned memory of a device of this machine. A process can share them with another by file descriptors, if they
+ * lie in a file; memory of the host, and fabric handles, are not there. */
 static CUresult check_properties(const CUmemAllocationProp *properties) {
     if (properties == NULL || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (properties->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+        properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (!emu_device_exists(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    return properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_SUCCESS;
+    const bool shareable = properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    return shareable && emu_settings()->backed ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
@@ -96,7 +106,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     if (code != CUDA_SUCCESS) return code;
     code = check_properties(properties);
     if (code == CUDA_SUCCESS && (handle == NULL || flags != 0)) code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) code = emu_memory_create(properties->location.id, bytes, handle);
+    if (code == CUDA_SUCCESS) code = emu_memory_create(properties, bytes, handle);
     emu_charge(EMU_AT_cuMemCreate, 1, bytes);
     return emu_leave(code);
 }
@@ -155,7 +165,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     CUresult code = enter_unsafe(EMU_AT_cuMemHostAlloc, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == NULL || (flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    code = emu_host_alloc(bytes, address);
+    code = emu_host_alloc(context, bytes, flags, address);
     emu_charge(EMU_AT_cuMemHostAlloc, 1, bytes);
     return emu_leave(code);
 }
@@ -176,7 +186,7 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
     if (code != CUDA_SUCCESS) return code;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
     if ((flags & ~(unsigned)KNOWN) != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    code = emu_host_register((uintptr_t)address, bytes);
+    code = emu_host_register(context, (uintptr_t)address, bytes, flags);
     emu_charge(EMU_AT_cuMemHostRegister_v2, 1, bytes);
     return emu_leave(code);
 }

@@ -5,20 +5,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/emu/memory.h"
 #include "device/emu/ranges.h"
 #include "device/emu/watch.h"
 
 struct pinned {
     struct emu_range range;
-    bool own; /* allocated here, not registered */
+    struct emu_pinned as;
 };
 
 static struct emu_ranges pinned;
 
-static CUresult add(uintptr_t start, size_t bytes, bool own) {
+static CUresult add(uintptr_t start, size_t bytes, struct emu_pinned as) {
     struct pinned *made = malloc(sizeof *made);
     if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = (struct pinned){{start, bytes}, own};
+    as.start = start;
+    as.bytes = bytes;
+    as.id = emu_memory_new_id();
+    *made = (struct pinned){{start, bytes}, as};
     CUresult code = CUDA_SUCCESS;
     if (emu_ranges_overlap(&pinned, start, bytes))
         code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -31,7 +35,7 @@ static CUresult add(uintptr_t start, size_t bytes, bool own) {
 /* Forgets the piece that starts there, if it is of that kind. */
 static bool forget(uintptr_t start, bool own, const char *entry) {
     struct pinned *piece = emu_ranges_at(&pinned, start);
-    const bool found = piece != NULL && piece->range.start == start && piece->own == own;
+    const bool found = piece != NULL && piece->range.start == start && piece->as.own == own;
     if (!found) return false;
     emu_watch_host_memory_gone(start, piece->range.bytes, entry);
     emu_ranges_remove(&pinned, &piece->range);
@@ -39,10 +43,10 @@ static bool forget(uintptr_t start, bool own, const char *entry) {
     return true;
 }
 
-CUresult emu_host_alloc(size_t bytes, void **address) {
+CUresult emu_host_alloc(CUcontext context, size_t bytes, unsigned flags, void **address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (posix_memalign(address, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult code = add((uintptr_t)*address, bytes, true);
+    const CUresult code = add((uintptr_t)*address, bytes, (struct emu_pinned){.own = true, .flags = flags, .context = context});
     if (code == CUDA_SUCCESS) return CUDA_SUCCESS;
     free(*address);
     *address = NULL;
@@ -62,10 +66,10 @@ static bool exists(uintptr_t start, size_t bytes) {
     return msync((void *)first, start + bytes - first, MS_ASYNC) == 0;
 }
 
-CUresult emu_host_register(uintptr_t start, size_t bytes) {
+CUresult emu_host_register(CUcontext context, uintptr_t start, size_t bytes, unsigned flags) {
     if (start == 0 || bytes == 0 || bytes > UINTPTR_MAX - start) return CUDA_ERROR_INVALID_VALUE;
     if (!exists(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return add(start, bytes, false);
+    return add(start, bytes, (struct emu_pinned){.flags = flags, .context = context});
 }
 
 CUresult emu_host_unregister(uintptr_t start) {
@@ -74,6 +78,10 @@ CUresult emu_host_unregister(uintptr_t start) {
 
 bool emu_host_pinned(uintptr_t start, size_t bytes) {
     const struct pinned *piece = emu_ranges_at(&pinned, start);
-    const bool inside = piece != NULL && bytes <= emu_range_end(&piece->range) - start;
-    return inside;
+    return piece != NULL && bytes <= emu_range_end(&piece->range) - start;
+}
+
+const struct emu_pinned *emu_host_find(uintptr_t address) {
+    const struct pinned *piece = emu_ranges_at(&pinned, address);
+    return piece != NULL ? &piece->as : NULL;
 }

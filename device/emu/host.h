@@ -5,11 +5,22 @@
 
 #include "device/emu/emu.h"
 
-CUresult emu_host_alloc(size_t bytes, void **address);
+struct emu_pinned {
+    bool own; /* allocated here, not registered */
+    unsigned flags;
+    CUcontext context;
+    uintptr_t start;
+    size_t bytes;
+    uint64_t id;
+};
+
+CUresult emu_host_alloc(CUcontext context, size_t bytes, unsigned flags, void **address);
 CUresult emu_host_free(void *address);
-CUresult emu_host_register(uintptr_t start, size_t bytes);
+CUresult emu_host_register(CUcontext context, uintptr_t start, size_t bytes, unsigned flags);
 CUresult emu_host_unregister(uintptr_t start);
 /* True when the whole run lies in one piece of pinned memory. */
 bool emu_host_pinned(uintptr_t start, size_t bytes);
+/* The piece that holds the address, or NULL. */
+const struct emu_pinned *emu_host_find(uintptr_t address);
 
 #endif

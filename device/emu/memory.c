@@ -6,41 +6,24 @@
 
 #include "device/emu/backing.h"
 #include "device/emu/host.h"
-#include "device/emu/ranges.h"
+#include "device/emu/memory_inside.h"
+#include "device/emu/pool.h"
 #include "device/emu/settings.h"
-#include "device/emu/slots.h"
 #include "device/emu/watch.h"
-
-struct page {
-    struct emu_slot slot;
-    CUdevice device;
-    size_t bytes;
-    size_t offset; /* in the device's file */
-    bool held;     /* not released yet */
-    unsigned mapped;
-};
-
-struct reservation {
-    struct emu_range range;
-    CUcontext context; /* a plain allocation's: the program can't map there. NULL: addresses for the program */
-    bool freeing;
-};
-
-struct mapping {
-    struct emu_range range;
-    struct page *page;
-    unsigned char access[EMU_MOST_DEVICES]; /* CUmemAccess_flags a device */
-};
 
 static struct emu_ranges reservations, mappings;
 static struct emu_slots pages = EMU_SLOTS_INITIALIZER(struct page);
 static size_t used[EMU_MOST_DEVICES], others[EMU_MOST_DEVICES];
+static struct page *lent; /* given back here, and still in use by another process */
+static uint64_t last_id;
+
+uint64_t emu_memory_new_id(void) { return ++last_id; }
 
 static bool whole_granules(size_t value) { return value % emu_settings()->granularity_bytes == 0; }
 
 /* ---- reservations ----------------------------------------------------------------------------------------------- */
 
-static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, CUcontext context, uintptr_t *start) {
+static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, struct reservation **out) {
     const size_t granule = emu_settings()->granularity_bytes;
     if (alignment < granule) alignment = granule;
     struct reservation *made = calloc(1, sizeof *made);
@@ -48,14 +31,15 @@ static CUresult reserve(uintptr_t wanted, size_t bytes, size_t alignment, CUcont
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *start = emu_backing_reserve(&reservations, wanted, bytes, alignment);
-    if (*start == 0) {
+    const uintptr_t start = emu_backing_reserve(&reservations, wanted, bytes, alignment);
+    if (start == 0) {
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    made->range = (struct emu_range){*start, bytes};
-    made->context = context;
+    made->range = (struct emu_range){start, bytes};
+    made->id = ++last_id;
     emu_ranges_insert(&reservations, &made->range);
+    *out = made;
     return CUDA_SUCCESS;
 }
 
@@ -73,13 +57,15 @@ static struct reservation *reservation_at(uintptr_t start) {
 CUresult emu_memory_reserve(uintptr_t wanted, size_t bytes, size_t alignment, uintptr_t *start) {
     if (bytes == 0 || !whole_granules(bytes) || bytes > SIZE_MAX / 4) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = reserve(wanted, bytes, alignment, NULL, start);
+    struct reservation *made;
+    const CUresult code = reserve(wanted, bytes, alignment, &made);
+    if (code == CUDA_SUCCESS) *start = made->range.start;
     return code;
 }
 
 CUresult emu_memory_unreserve(uintptr_t start, size_t bytes) {
     struct reservation *reservation = reservation_at(start);
-    const bool whole = reservation != NULL && reservation->context == NULL && reservation->range.bytes == bytes;
+    const bool whole = reservation != NULL && reservation->plain.context == NULL && reservation->range.bytes == bytes;
     const bool empty = whole && !emu_ranges_overlap(&mappings, start, bytes);
     if (empty) unreserve(reservation);
     return empty ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -87,58 +73,94 @@ CUresult emu_memory_unreserve(uintptr_t start, size_t bytes) {
 
 /* ---- pages ------------------------------------------------------------------------------------------------------ */
 
+struct page *emu_page_new(CUdevice device, size_t bytes) {
+    struct page *page = emu_slots_take(&pages);
+    if (page == NULL) return NULL;
+    const struct emu_slot slot = page->slot;
+    *page = (struct page){.slot = slot, .device = device, .bytes = bytes, .descriptor = -1, .id = ++last_id, .held = 1};
+    return page;
+}
+
 static CUresult create(CUdevice device, size_t bytes, struct page **out) {
     if (bytes > emu_memory_free(device) && !emu_settings()->never_refuses) return CUDA_ERROR_OUT_OF_MEMORY;
-    struct page *page = emu_slots_take(&pages);
+    struct page *page = emu_page_new(device, bytes);
     if (page == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    size_t offset;
-    if (!emu_backing_take(device, bytes, &offset)) {
+    if (!emu_backing_take(device, bytes, &page->offset)) {
         emu_slots_give(&pages, page);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    page->device = device;
-    page->bytes = bytes;
-    page->offset = offset;
-    page->held = true;
-    page->mapped = 0;
+    page->file_offset = page->offset;
     used[device] += bytes;
-    emu_watch_page_made(device, offset, bytes);
+    emu_watch_page_made(device, page->offset, bytes);
     *out = page;
     return CUDA_SUCCESS;
 }
 
-static void drop_if_unused(struct page *page) {
-    if (page->held || page->mapped > 0) return;
-    emu_watch_page_gone(page->device, page->offset, page->bytes);
+static void give_back(struct page *page) {
     emu_backing_give(page->device, page->offset, page->bytes);
     assert(used[page->device] >= page->bytes);
     used[page->device] -= page->bytes;
     emu_slots_give(&pages, page);
 }
 
-static struct page *page_of(CUmemGenericAllocationHandle handle) {
-    struct page *page = (struct page *)(uintptr_t)handle;
-    return emu_slots_alive(&pages, page) && page->held ? page : NULL;
+/* A page that another process has imported is not free before that one gives it up too. */
+static void drop_if_unused(struct page *page) {
+    if (page->held > 0 || page->mapped > 0) return;
+    emu_watch_page_gone(page->device, page->offset, page->bytes);
+    if (page->descriptor >= 0) {
+        emu_backing_close(page->descriptor);
+        emu_slots_give(&pages, page);
+    } else if (page->exported && emu_backing_in_use(page->device, page->offset, page->bytes)) {
+        page->next_lent = lent;
+        lent = page;
+    } else {
+        give_back(page);
+    }
 }
 
-CUresult emu_memory_create(CUdevice device, size_t bytes, CUmemGenericAllocationHandle *handle) {
+static void take_lent(void) {
+    for (struct page **place = &lent; *place != NULL;) {
+        struct page *page = *place;
+        if (emu_backing_in_use(page->device, page->offset, page->bytes)) {
+            place = &page->next_lent;
+            continue;
+        }
+        *place = page->next_lent;
+        give_back(page);
+    }
+}
+
+struct page *emu_page_of(CUmemGenericAllocationHandle handle) {
+    struct page *page = (struct page *)(uintptr_t)handle;
+    return emu_slots_alive(&pages, page) && page->held > 0 ? page : NULL;
+}
+
+struct page *emu_page_at_offset(CUdevice device, size_t offset) {
+    for (struct page *page = emu_slots_next(&pages, NULL); page != NULL; page = emu_slots_next(&pages, page))
+        if (page->device == device && page->offset == offset && (page->held > 0 || page->mapped > 0)) return page;
+    return NULL;
+}
+
+CUresult emu_memory_create(const CUmemAllocationProp *properties, size_t bytes, CUmemGenericAllocationHandle *handle) {
     if (bytes == 0 || !whole_granules(bytes)) return CUDA_ERROR_INVALID_VALUE;
     struct page *page = NULL;
-    const CUresult code = create(device, bytes, &page);
+    const CUresult code = create(properties->location.id, bytes, &page);
+    if (code != CUDA_SUCCESS) return code;
+    page->properties = *properties;
     *handle = (uintptr_t)page;
-    return code;
+    return CUDA_SUCCESS;
 }
 
 CUresult emu_memory_release(CUmemGenericAllocationHandle handle) {
-    struct page *page = page_of(handle);
-    if (page != NULL) {
-        page->held = false;
-        drop_if_unused(page);
-    }
-    return page != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    struct page *page = emu_page_of(handle);
+    if (page == NULL) return CUDA_ERROR_INVALID_VALUE;
+    page->held--;
+    drop_if_unused(page);
+    return CUDA_SUCCESS;
 }
 
 size_t emu_memory_free(CUdevice device) {
+    take_lent();
     const size_t capacity = emu_settings()->capacity_bytes, taken = used[device] + others[device];
     return taken < capacity ? capacity - taken : 0;
 }
@@ -167,7 +189,7 @@ static CUresult map(const struct reservation *reservation, uintptr_t start, size
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     const unsigned splits = bare_sides(reservation, start, bytes);
-    if (!emu_backing_map(start, bytes, page->device, page->offset, splits)) {
+    if (!emu_backing_map(start, bytes, page->device, page->descriptor, page->file_offset, splits)) {
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -175,6 +197,7 @@ static CUresult map(const struct reservation *reservation, uintptr_t start, size
     made->page = page;
     page->mapped++;
     emu_ranges_insert(&mappings, &made->range);
+    if (page->descriptor >= 0) emu_watch_host_writes(start, bytes, "another process");
     return CUDA_SUCCESS;
 }
 
@@ -204,10 +227,10 @@ static bool whole_mappings(uintptr_t start, size_t bytes, size_t *first, size_t 
 }
 
 static CUresult map_checked(uintptr_t start, size_t bytes, CUmemGenericAllocationHandle handle) {
-    struct page *page = page_of(handle);
+    struct page *page = emu_page_of(handle);
     if (page == NULL || bytes > page->bytes) return CUDA_ERROR_INVALID_VALUE;
     const struct reservation *reservation = emu_ranges_at(&reservations, start);
-    if (reservation == NULL || reservation->context != NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (reservation == NULL || reservation->plain.context != NULL) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > emu_range_end(&reservation->range) - start) return CUDA_ERROR_INVALID_VALUE;
     if (emu_ranges_overlap(&mappings, start, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return map(reservation, start, bytes, page);
@@ -215,13 +238,12 @@ static CUresult map_checked(uintptr_t start, size_t bytes, CUmemGenericAllocatio
 
 CUresult emu_memory_map(uintptr_t start, size_t bytes, CUmemGenericAllocationHandle handle) {
     if (bytes == 0 || !whole_granules(bytes) || !whole_granules(start)) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = map_checked(start, bytes, handle);
-    return code;
+    return map_checked(start, bytes, handle);
 }
 
 static bool plain_at(uintptr_t start) {
     const struct reservation *reservation = emu_ranges_at(&reservations, start);
-    return reservation != NULL && reservation->context != NULL;
+    return reservation != NULL && reservation->plain.context != NULL;
 }
 
 CUresult emu_memory_unmap(uintptr_t start, size_t bytes, size_t *handles) {
@@ -281,9 +303,11 @@ static bool accessible(uintptr_t start, size_t bytes, unsigned needed) {
     return true;
 }
 
-CUdevice emu_memory_device(uintptr_t address) {
-    return ((const struct mapping *)emu_ranges_at(&mappings, address))->page->device;
-}
+const struct mapping *emu_mapping_at(uintptr_t address) { return emu_ranges_at(&mappings, address); }
+
+const struct reservation *emu_reservation_at(uintptr_t address) { return emu_ranges_at(&reservations, address); }
+
+CUdevice emu_memory_device(uintptr_t address) { return emu_mapping_at(address)->page->device; }
 
 enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write) {
     if (bytes > UINTPTR_MAX - start) return EMU_PLACE_INVALID;
@@ -340,50 +364,68 @@ bool emu_memory_pieces(uintptr_t start, size_t bytes, void (*visit)(void *self, 
 
 size_t emu_memory_plain_bytes(uintptr_t start) {
     const struct reservation *reservation = reservation_at(start);
-    return reservation != NULL && reservation->context != NULL ? reservation->range.bytes : 0;
+    return reservation != NULL && reservation->plain.context != NULL ? reservation->range.bytes : 0;
 }
 
 /* ---- plain allocation ------------------------------------------------------------------------------------------- */
 
-static CUresult alloc(CUcontext context, size_t bytes, uintptr_t *start) {
+static CUresult alloc(const struct emu_plain *plain, size_t asked, size_t bytes, uintptr_t *start) {
     struct page *page;
-    CUresult code = create(context->device, bytes, &page);
+    struct reservation *reservation;
+    CUresult code = create(plain->device, bytes, &page);
     if (code != CUDA_SUCCESS) return code;
-    page->held = false; /* the mapping is what keeps it */
-    code = reserve(0, bytes, 0, context, start);
+    page->held = 0; /* the mapping is what keeps it */
+    code = reserve(0, bytes, 0, &reservation);
     if (code != CUDA_SUCCESS) goto drop;
-    code = map(reservation_at(*start), *start, bytes, page);
+    reservation->plain = *plain;
+    reservation->asked = asked;
+    *start = reservation->range.start;
+    code = map(reservation, *start, bytes, page);
     if (code != CUDA_SUCCESS) goto unreserve;
     const size_t at = emu_ranges_upto(&mappings, *start) - 1;
-    set_access(at, at + 1, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    set_access(at, at + 1, plain->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return CUDA_SUCCESS;
 unreserve:
-    unreserve(reservation_at(*start));
+    unreserve(reservation);
 drop:
     drop_if_unused(page);
     return code;
 }
 
-CUresult emu_memory_alloc(CUcontext context, size_t bytes, uintptr_t *start) {
+CUresult emu_memory_alloc_as(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
     const size_t granule = emu_settings()->granularity_bytes;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > SIZE_MAX - granule) return CUDA_ERROR_OUT_OF_MEMORY;
-    return alloc(context, (bytes + granule - 1) / granule * granule, start);
+    return alloc(plain, bytes, (bytes + granule - 1) / granule * granule, start);
 }
 
-CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device) {
-    struct reservation *reservation = reservation_at(start);
-    const bool valid = reservation != NULL && reservation->context != NULL && !reservation->freeing;
-    if (valid) {
-        reservation->freeing = true;
-        *device = emu_memory_device(start);
-    }
-    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult emu_memory_alloc(CUcontext context, size_t bytes, uintptr_t *start) {
+    const struct emu_plain plain = {.context = context, .device = context->device};
+    return emu_memory_alloc_as(&plain, bytes, start);
 }
+
+static struct reservation *plain_that_starts_at(uintptr_t start) {
+    struct reservation *reservation = reservation_at(start);
+    return reservation != NULL && reservation->plain.context != NULL ? reservation : NULL;
+}
+
+CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device, bool *pooled) {
+    struct reservation *reservation = plain_that_starts_at(start);
+    if (reservation == NULL || reservation->freeing) return CUDA_ERROR_INVALID_VALUE;
+    reservation->freeing = true;
+    *device = reservation->plain.device;
+    *pooled = reservation->plain.pool != NULL;
+    return CUDA_SUCCESS;
+}
+
+void emu_memory_cancel_free(uintptr_t start) { reservation_at(start)->freeing = false; }
 
 static void free_plain(struct reservation *reservation, const char *entry) {
+    CUmemoryPool pool = reservation->plain.pool;
+    const size_t bytes = reservation->range.bytes;
     unmap(emu_ranges_at(&mappings, reservation->range.start), entry);
     unreserve(reservation);
+    if (pool != NULL) emu_pool_has_back(pool, bytes);
 }
 
 void emu_memory_finish_free(uintptr_t start, const char *entry) { free_plain(reservation_at(start), entry); }
@@ -391,6 +433,14 @@ void emu_memory_finish_free(uintptr_t start, const char *entry) { free_plain(res
 void emu_memory_forget(CUcontext context) {
     for (size_t i = reservations.count; i > 0; i--) {
         struct reservation *reservation = (struct reservation *)reservations.items[i - 1];
-        if (reservation->context == context && !reservation->freeing) free_plain(reservation, "cuCtxDestroy");
+        if (reservation->plain.context == context && !reservation->freeing) free_plain(reservation, "cuCtxDestroy");
     }
+}
+
+bool emu_memory_frees_pending(CUdevice device) {
+    for (size_t i = 0; i < reservations.count; i++) {
+        const struct reservation *reservation = (struct reservation *)reservations.items[i];
+        if (reservation->freeing && reservation->plain.device == device) return true;
+    }
+    return false;
 }

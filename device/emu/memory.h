@@ -14,7 +14,8 @@ enum emu_place { EMU_PLACE_DEVICE, EMU_PLACE_PINNED, EMU_PLACE_PAGEABLE, EMU_PLA
 
 CUresult emu_memory_reserve(uintptr_t wanted, size_t bytes, size_t alignment, uintptr_t *start);
 CUresult emu_memory_unreserve(uintptr_t start, size_t bytes);
-CUresult emu_memory_create(CUdevice device, size_t bytes, CUmemGenericAllocationHandle *handle);
+/* Needs: properties of a device that exists, which have been checked. */
+CUresult emu_memory_create(const CUmemAllocationProp *properties, size_t bytes, CUmemGenericAllocationHandle *handle);
 CUresult emu_memory_release(CUmemGenericAllocationHandle handle);
 CUresult emu_memory_map(uintptr_t start, size_t bytes, CUmemGenericAllocationHandle handle);
 /* *handles: how many mappings it took down; set_access adds how many it changed. */
@@ -24,13 +25,30 @@ CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, C
 
 /* Plain allocation: addresses, a page and access in one. It goes with its context. */
 CUresult emu_memory_alloc(CUcontext context, size_t bytes, uintptr_t *start);
+/* And as: on a device that is not the context's, from a pool, or to be told as managed. */
+struct emu_plain {
+    CUcontext context;
+    CUdevice device;
+    CUmemoryPool pool;
+    bool managed;
+};
+CUresult emu_memory_alloc_as(const struct emu_plain *plain, size_t bytes, uintptr_t *start);
 /* The device of a plain allocation that starts there; CUDA_ERROR_INVALID_VALUE when there is none. From then on it is
- * being freed: a second call fails. */
-CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device);
+ * being freed: a second call fails. *pooled: it is of a pool. */
+CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device, bool *pooled);
+void emu_memory_cancel_free(uintptr_t start);
 /* `entry`: the host's call that ends it, for the watch; NULL when a stream's work ended it. */
 void emu_memory_finish_free(uintptr_t start, const char *entry);
 /* The context is gone: its plain allocations are freed. */
 void emu_memory_forget(CUcontext context);
+
+/* True when memory of the device is being freed: a stream will give it back. */
+bool emu_memory_frees_pending(CUdevice device);
+
+/* A file descriptor by which another process, or this one, can import the page. Both fail with
+ * CUDA_ERROR_INVALID_VALUE for what is no such page or descriptor. */
+CUresult emu_memory_export(CUmemGenericAllocationHandle handle, int *descriptor);
+CUresult emu_memory_import(int descriptor, CUmemGenericAllocationHandle *handle);
 
 /* Other processes hold so many bytes of the device from now on. False: more than is free. */
 bool emu_memory_others(CUdevice device, size_t bytes);
@@ -53,6 +71,8 @@ struct emu_piece {
  * reserved, so that it is no device memory. */
 bool emu_memory_pieces(uintptr_t start, size_t bytes, void (*visit)(void *self, const struct emu_piece *piece),
                        void *self);
+/* A number for an allocation of whatever kind, never used again. */
+uint64_t emu_memory_new_id(void);
 /* The size of the plain allocation that starts there; 0: there is none. */
 size_t emu_memory_plain_bytes(uintptr_t start);
 

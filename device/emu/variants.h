@@ -33,6 +33,13 @@ static inline CUstream emu_own_stream(CUstream stream) { return stream != NULL ?
        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra),                     \
       (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, emu_own_stream(stream), parameters,  \
        extra))                                                                                                         \
+    X(cuMemAllocAsync_ptsz, cuMemAllocAsync,                                                                           \
+      (CUdeviceptr * address, size_t bytes, CUstream stream),                                                          \
+      (address, bytes, emu_own_stream(stream)))                                                                        \
+    X(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync,                                                           \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                                       \
+      (address, bytes, pool, emu_own_stream(stream)))                                                                  \
+    X(cuMemFreeAsync_ptsz, cuMemFreeAsync, (CUdeviceptr address, CUstream stream), (address, emu_own_stream(stream)))  \
     X(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2,                                                                     \
       (const CUDA_MEMCPY2D *copy, CUstream stream),                                                                    \
       (copy, emu_own_stream(stream)))                                                                                  \

@@ -64,6 +64,8 @@ void emu_watch_page_made(CUdevice device, size_t offset, size_t bytes);
 void emu_watch_page_gone(CUdevice device, size_t offset, size_t bytes);
 /* The host takes [address, ...) away: unmap, free or release, by the entry's name. Before the mapping is taken down. */
 void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry);
+/* The host writes there, or someone did of whom the watch can't know: contents that came from elsewhere. */
+void emu_watch_host_writes(uintptr_t address, size_t bytes, const char *entry);
 /* Pinned host memory is freed or unregistered. */
 void emu_watch_host_memory_gone(uintptr_t address, size_t bytes, const char *entry);
 

@@ -202,14 +202,21 @@ void emu_watch_page_made(CUdevice device, size_t offset, size_t bytes) {
 
 void emu_watch_page_gone(CUdevice device, size_t offset, size_t bytes) { emu_watch_page_made(device, offset, bytes); }
 
-static struct emu_visit by_host(const char *entry) {
-    const struct emu_access access = {0, EMU_BY_HOST, emu_label(entry, EMU_ACT_HOST_TAKE)};
-    return (struct emu_visit){.act = EMU_ACT_HOST_TAKE, .access = access, .known = emu_watch_host()};
+static struct emu_visit by_host(enum emu_act act, const char *entry) {
+    const struct emu_access access = {0, EMU_BY_HOST, emu_label(entry, act)};
+    return (struct emu_visit){.act = act, .access = access, .known = emu_watch_host()};
+}
+
+void emu_watch_host_writes(uintptr_t address, size_t bytes, const char *entry) {
+    if (!emu_watch_on()) return;
+    emu_report_begin();
+    emu_watch_access(address, bytes, by_host(EMU_ACT_HOST_WRITE, entry));
+    emu_report_end();
 }
 
 void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry) {
     if (!emu_watch_on()) return;
-    const struct emu_visit visit = by_host(entry);
+    const struct emu_visit visit = by_host(EMU_ACT_HOST_TAKE, entry);
     emu_report_begin();
     emu_watch_access(address, bytes, visit);
     emu_report_end();
@@ -219,7 +226,7 @@ void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry) {
 void emu_watch_host_memory_gone(uintptr_t address, size_t bytes, const char *entry) {
     if (!emu_watch_on()) return;
     emu_report_begin();
-    emu_watch_access(address, bytes, by_host(entry));
+    emu_watch_access(address, bytes, by_host(EMU_ACT_HOST_TAKE, entry));
     emu_report_end();
     if (!emu_shadow_forget(&host_memory, address, bytes)) emu_watch_give_up();
 }
