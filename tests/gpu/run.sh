@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All checks that a device takes part in, in under 8 minutes; a compiler and CMake alone are needed. The device's settings
+# (clocks, modes, partitions, persistence) are left as they are.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+FOLDER=$ROOT/build/gpu
+SECONDS_IN_ALL=480
+DRIVER=
+EMULATED=no
+VERBOSE=()
+
+usage() {
+    cat <<'END'
+usage: tests/gpu/run.sh [options]
+
+  --emulated      on the emulated driver, which is built for it
+  --driver=FILE   on this driver (else the system's libcuda.so.1)
+  --verbose       a line for each case of the conformance suite
+  --help
+
+Builds in build/gpu. What each check says is kept there: NAME.log, and conformance.json, device.profile.
+Exit status: 0 all passed, 1 some failed, 2 bad input or no device.
+END
+}
+
+die() { printf 'tests/gpu/run.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
+
+for argument in "$@"; do
+    case $argument in
+    --emulated) EMULATED=yes ;;
+    --driver=?*) DRIVER=${argument#--driver=} ;;
+    --verbose) VERBOSE=(--verbose) ;;
+    --help | -h) usage; exit 0 ;;
+    *) usage >&2; die "unknown option '$argument'" 2 ;;
+    esac
+done
+if [ "$EMULATED" = yes ] && [ -n "$DRIVER" ]; then die "--emulated and --driver name two drivers" 2; fi
+if [[ $DRIVER == */* && $DRIVER != /* ]]; then DRIVER=$PWD/$DRIVER; fi
+
+# ---- the checks ---------------------------------------------------------------------------------------------------
+
+# A check is a line here and a function check_NAME, which says what it found on standard output; its last line is shown in
+# the table. It may use $DRIVER and the programs in $FOLDER/core/bin.
+CHECKS="conformance: the driver does what the documentation says
+profile: weir-profile measures the device"
+
+check_conformance() {
+    # Skips are said in the log; on a machine with one device the cases about peers are among them.
+    "$FOLDER/bin/conformance" --driver="$DRIVER" --json="$FOLDER/conformance.json" "${VERBOSE[@]}"
+}
+
+check_profile() {
+    "$FOLDER/core/bin/weir-profile" --out "$FOLDER/device.profile"
+    echo "wrote build/gpu/device.profile"
+}
+
+# ---- building -----------------------------------------------------------------------------------------------------
+
+# build FOLDER SOURCE [cmake options]: quietly; the log is shown when it fails.
+build() {
+    local folder=$1 source=$2
+    shift 2
+    mkdir -p "$folder"
+    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --parallel "$(nproc)"; } > "$folder/build.log" 2>&1; then
+        cat "$folder/build.log" >&2
+        die "building $source failed; the log is $folder/build.log"
+    fi
+}
+
+build "$FOLDER" "$ROOT/tests/gpu"
+build "$FOLDER/core" "$ROOT" -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
+
+if [ "$EMULATED" = yes ]; then
+    DRIVER=$FOLDER/core/lib/emu/libcuda.so.1
+    export WEIR_DEVICE=emulated WEIR_EMU=${WEIR_EMU:-devices:2}
+else
+    DRIVER=${DRIVER:-libcuda.so.1}
+    export WEIR_DEVICE=cuda
+    if [[ $DRIVER == */* ]]; then export LD_LIBRARY_PATH=$(dirname "$DRIVER")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+fi
+
+# ---- running ------------------------------------------------------------------------------------------------------
+
+status=0
+table=$(printf '%-14s %-8s %8s  %s' check result seconds 'what it says last')
+SECONDS=0
+while IFS= read -r line; do
+    name=${line%%: *}
+    began=$SECONDS
+    left=$((SECONDS_IN_ALL - SECONDS))
+    printf '== %s\n' "$line"
+    # In a process group of its own, which ends when its time is up.
+    export -f "check_$name"
+    code=0
+    FOLDER=$FOLDER DRIVER=$DRIVER VERBOSE_OPTION=${VERBOSE[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
+        bash -c 'set -euo pipefail; VERBOSE=($VERBOSE_OPTION); '"check_$name" < /dev/null 2>&1 | tee "$FOLDER/$name.log" || code=$?
+    case $code in
+    0) result=passed ;;
+    2) result=FAILED; [ "$name" != conformance ] || status=2 ;;
+    124 | 137) result="TOO LONG" ;;
+    *) result=FAILED ;;
+    esac
+    [ "$code" = 0 ] || [ "$status" = 2 ] || status=1
+    table+=$'\n'$(printf '%-14s %-8s %8d  %s' "$name" "$result" $((SECONDS - began)) "$(tail -n 1 "$FOLDER/$name.log")")
+    [ "$status" != 2 ] || break # there is no device
+done <<< "$CHECKS"
+
+printf '\n%s\n' "$table"
+exit "$status"
