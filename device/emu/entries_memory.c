@@ -53,6 +53,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     if (code != CUDA_SUCCESS) return emu_leave(code);
     if (pooled) emu_watch_host_takes((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address), "cuMemFree");
     code = emu_device_wait(device);
+    emu_charge(EMU_AT_cuMemFree_v2, 1, emu_memory_plain_bytes((uintptr_t)address));
     emu_memory_finish_free((uintptr_t)address, pooled ? NULL : "cuMemFree");
     return emu_leave(code);
 }
@@ -67,12 +68,15 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     uintptr_t start = 0;
     code = emu_memory_reserve((uintptr_t)wanted, bytes, alignment, &start);
     if (code == CUDA_SUCCESS) *address = start;
+    emu_charge(EMU_AT_cuMemAddressReserve, 1, bytes);
     return emu_leave(code);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     const CUresult code = emu_enter(EMU_AT_cuMemAddressFree, NULL);
-    return code != CUDA_SUCCESS ? code : emu_leave(emu_memory_unreserve((uintptr_t)address, bytes));
+    if (code != CUDA_SUCCESS) return code;
+    emu_charge(EMU_AT_cuMemAddressFree, 1, bytes);
+    return emu_leave(emu_memory_unreserve((uintptr_t)address, bytes));
 }
 
 /* Pages are pinned memory of a device of this machine. A process can share them with another by file descriptors, if they
@@ -170,13 +174,21 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     return emu_leave(code);
 }
 
+/* What taking pinned memory back costs, by the size that it had. */
+static void charge_pinned(enum emu_entry entry, const void *address) {
+    const struct emu_pinned *pinned = emu_host_find((uintptr_t)address);
+    if (pinned != NULL) emu_charge(entry, 1, pinned->bytes);
+}
+
 /* Waits for the device: a copy that is queued may use the memory. */
 CUresult cuMemFreeHost(void *address) {
     CUcontext context;
     CUresult code = enter_unsafe(EMU_AT_cuMemFreeHost, &context);
     if (code != CUDA_SUCCESS) return code;
     code = emu_context_wait(context);
-    return emu_leave(code != CUDA_SUCCESS ? code : emu_host_free(address));
+    if (code != CUDA_SUCCESS) return emu_leave(code);
+    charge_pinned(EMU_AT_cuMemFreeHost, address);
+    return emu_leave(emu_host_free(address));
 }
 
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
@@ -194,5 +206,7 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
 CUresult cuMemHostUnregister(void *address) {
     CUcontext context;
     CUresult code = enter_unsafe(EMU_AT_cuMemHostUnregister, &context);
-    return code != CUDA_SUCCESS ? code : emu_leave(emu_host_unregister((uintptr_t)address));
+    if (code != CUDA_SUCCESS) return code;
+    charge_pinned(EMU_AT_cuMemHostUnregister, address);
+    return emu_leave(emu_host_unregister((uintptr_t)address));
 }
