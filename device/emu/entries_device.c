@@ -3,20 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/emu/emu.h"
+#include "device/emu/attributes.h"
+#include "device/emu/enter.h"
 #include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/settings.h"
 
 enum { DRIVER_VERSION = 13000 };
-
-/* Enters a call that asks something of a device. */
-static CUresult enter_device(enum emu_entry entry, CUdevice device, const void *place) {
-    const CUresult code = emu_enter(entry, NULL);
-    if (code != CUDA_SUCCESS) return code;
-    if (place == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    return emu_device_exists(device) ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_DEVICE);
-}
 
 /* Allowed before cuInit. */
 CUresult cuDriverGetVersion(int *version) {
@@ -34,7 +27,7 @@ CUresult cuDeviceGetCount(int *count) {
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
-    const CUresult code = enter_device(EMU_AT_cuDeviceGet, ordinal, device);
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceGet, ordinal, device);
     if (code != CUDA_SUCCESS) return code;
     *device = ordinal;
     return emu_leave(CUDA_SUCCESS);
@@ -47,12 +40,12 @@ static CUresult write_text(char *place, int room, const char *text) {
 }
 
 CUresult cuDeviceGetName(char *name, int room, CUdevice device) {
-    const CUresult code = enter_device(EMU_AT_cuDeviceGetName, device, name);
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceGetName, device, name);
     return code != CUDA_SUCCESS ? code : emu_leave(write_text(name, room, emu_settings()->profile.device_name));
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int room, CUdevice device) {
-    const CUresult code = enter_device(EMU_AT_cuDeviceGetPCIBusId, device, id);
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceGetPCIBusId, device, id);
     if (code != CUDA_SUCCESS) return code;
     char text[32];
     snprintf(text, sizeof text, "0000:%02X:00.0", (unsigned)device + 1u);
@@ -60,38 +53,18 @@ CUresult cuDeviceGetPCIBusId(char *id, int room, CUdevice device) {
 }
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    const CUresult code = enter_device(EMU_AT_cuDeviceTotalMem_v2, device, bytes);
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceTotalMem_v2, device, bytes);
     if (code != CUDA_SUCCESS) return code;
     *bytes = emu_settings()->capacity_bytes;
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* 0 for what the emulated device does not have. */
-static int attribute(CUdevice_attribute name, CUdevice device) {
-    switch (name) {
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-        return 1;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        return 9;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        return device + 1;
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-        return -1;
-    default:
-        return 0;
-    }
-}
-
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute name, CUdevice device) {
     enum { LAST_KNOWN = 200 }; /* CUDA 13 has 147 */
-    const CUresult code = enter_device(EMU_AT_cuDeviceGetAttribute, device, value);
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceGetAttribute, device, value);
     if (code != CUDA_SUCCESS) return code;
     if ((int)name < 1 || (int)name > LAST_KNOWN) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    *value = attribute(name, device);
+    *value = emu_attribute((int)name, device);
     return emu_leave(CUDA_SUCCESS);
 }
 

@@ -41,11 +41,11 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* There is nothing to trim: what is free has gone back already. */
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
-    (void)bytes;
     const CUresult code = enter_pool(EMU_AT_cuMemPoolTrimTo, pool, pool);
-    return code != CUDA_SUCCESS ? code : emu_leave(CUDA_SUCCESS);
+    if (code != CUDA_SUCCESS) return code;
+    emu_pool_trim(pool, bytes);
+    return emu_leave(CUDA_SUCCESS);
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
@@ -61,10 +61,14 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
         *(uint64_t *)value = pool->release_threshold;
         return emu_leave(CUDA_SUCCESS);
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        *(uint64_t *)value = pool->used + pool->kept;
+        return emu_leave(CUDA_SUCCESS);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        *(uint64_t *)value = pool->most_reserved;
+        return emu_leave(CUDA_SUCCESS);
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
         *(uint64_t *)value = pool->used;
         return emu_leave(CUDA_SUCCESS);
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         *(uint64_t *)value = pool->most_used;
         return emu_leave(CUDA_SUCCESS);
@@ -87,7 +91,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: /* can only be set back */
         if (*(uint64_t *)value != 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-        pool->most_used = pool->used;
+        if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pool->most_used = pool->used;
+        if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pool->most_reserved = pool->used + pool->kept;
         return emu_leave(CUDA_SUCCESS);
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:

@@ -3,28 +3,12 @@
 #include "device/emu/capture.h"
 #include "device/emu/clock.h"
 #include "device/emu/cost.h"
-#include "device/emu/emu.h"
+#include "device/emu/enter.h"
 #include "device/emu/event.h"
 #include "device/emu/memory.h"
 #include "device/emu/settings.h"
 #include "device/emu/stream.h"
 #include "device/emu/submit.h"
-
-/* Enters a call that names a stream of the current context; the lock is held when it gives CUDA_SUCCESS. */
-static CUresult enter_stream(enum emu_entry entry, CUstream stream, struct emu_queue **queue) {
-    CUcontext context;
-    CUresult code = emu_enter(entry, &context);
-    if (code != CUDA_SUCCESS) return code;
-    code = emu_stream_queue(context, stream, queue);
-    return code == CUDA_SUCCESS ? CUDA_SUCCESS : emu_leave(code);
-}
-
-/* Enters a call that names an event. */
-static CUresult enter_event(enum emu_entry entry, CUevent event) {
-    const CUresult code = emu_enter(entry, NULL);
-    if (code != CUDA_SUCCESS) return code;
-    return emu_event_alive(event) ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_HANDLE);
-}
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
@@ -43,19 +27,19 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuStreamSynchronize, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuStreamSynchronize, stream, &queue);
     return code != CUDA_SUCCESS ? code : emu_leave(emu_stream_wait(queue));
 }
 
 CUresult cuStreamQuery(CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuStreamQuery, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuStreamQuery, stream, &queue);
     return code != CUDA_SUCCESS ? code : emu_leave(emu_stream_query(queue));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuStreamWaitEvent, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuStreamWaitEvent, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     if (!emu_event_alive(event)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
     if (flags == CU_EVENT_WAIT_EXTERNAL && queue->capture != NULL)
@@ -83,23 +67,23 @@ CUresult cuEventDestroy_v2(CUevent event) {
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuEventRecord, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuEventRecord, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     return emu_leave(emu_event_alive(event) ? emu_submit_record(queue, event) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 CUresult cuEventQuery(CUevent event) {
-    const CUresult code = enter_event(EMU_AT_cuEventQuery, event);
+    const CUresult code = emu_enter_event(EMU_AT_cuEventQuery, event);
     return code != CUDA_SUCCESS ? code : emu_leave(emu_event_query(event));
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-    const CUresult code = enter_event(EMU_AT_cuEventSynchronize, event);
+    const CUresult code = emu_enter_event(EMU_AT_cuEventSynchronize, event);
     return code != CUDA_SUCCESS ? code : emu_leave(emu_event_wait(event));
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
-    const CUresult code = enter_event(EMU_AT_cuEventElapsedTime, begin);
+    const CUresult code = emu_enter_event(EMU_AT_cuEventElapsedTime, begin);
     if (code != CUDA_SUCCESS) return code;
     if (ms == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     if (!emu_event_alive(end)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
@@ -110,7 +94,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     if (function == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     const struct emu_operation call = {.kind = EMU_FUNCTION,
@@ -124,7 +108,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
 /* Work that costs neither arithmetic nor memory (a transfer that something else makes) occupies no engine. */
 CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     if (work == NULL || work->size != sizeof *work || (work->access_count > 0 && work->accesses == NULL))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
@@ -143,7 +127,7 @@ CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuMemcpyAsync, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuMemcpyAsync, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     const struct emu_rows rows = {(uintptr_t)to, (uintptr_t)from, bytes, 1, bytes, bytes};
     return emu_leave(emu_submit_copy(queue, &rows, EMU_COPY_ANY));
@@ -151,7 +135,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
     struct emu_queue *queue;
-    const CUresult code = enter_stream(EMU_AT_cuMemsetD8Async, stream, &queue);
+    const CUresult code = emu_enter_stream(EMU_AT_cuMemsetD8Async, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     return emu_leave(emu_submit_set(queue, (uintptr_t)at, value, 1, bytes, 1, bytes));
 }

@@ -369,6 +369,11 @@ size_t emu_memory_plain_bytes(uintptr_t start) {
 
 /* ---- plain allocation ------------------------------------------------------------------------------------------- */
 
+static void set_plain_access(const struct reservation *reservation, CUmemAccess_flags access) {
+    const size_t at = emu_ranges_upto(&mappings, reservation->range.start) - 1;
+    set_access(at, at + 1, reservation->plain.device, access);
+}
+
 static CUresult alloc(const struct emu_plain *plain, size_t asked, size_t bytes, uintptr_t *start) {
     struct page *page;
     struct reservation *reservation;
@@ -382,8 +387,7 @@ static CUresult alloc(const struct emu_plain *plain, size_t asked, size_t bytes,
     *start = reservation->range.start;
     code = map(reservation, *start, bytes, page);
     if (code != CUDA_SUCCESS) goto unreserve;
-    const size_t at = emu_ranges_upto(&mappings, *start) - 1;
-    set_access(at, at + 1, plain->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    set_plain_access(reservation, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return CUDA_SUCCESS;
 unreserve:
     unreserve(reservation);
@@ -420,16 +424,64 @@ CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device, bool *pooled) 
 
 void emu_memory_cancel_free(uintptr_t start) { reservation_at(start)->freeing = false; }
 
+static void give_up(struct reservation *reservation, const char *entry) {
+    unmap(emu_ranges_at(&mappings, reservation->range.start), entry);
+    unreserve(reservation);
+}
+
+/* What a pool keeps can't be touched until it is handed out again. */
 static void free_plain(struct reservation *reservation, const char *entry) {
     CUmemoryPool pool = reservation->plain.pool;
     const size_t bytes = reservation->range.bytes;
-    unmap(emu_ranges_at(&mappings, reservation->range.start), entry);
-    unreserve(reservation);
-    if (pool != NULL) emu_pool_has_back(pool, bytes);
+    const bool keep = pool != NULL && emu_pool_keeps(pool, bytes);
+    if (keep) {
+        set_plain_access(reservation, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        reservation->next_idle = pool->idle;
+        pool->idle = reservation;
+    } else {
+        give_up(reservation, entry);
+    }
+    if (pool != NULL) emu_pool_has_back(pool, bytes, keep);
 }
 
 void emu_memory_finish_free(uintptr_t start, const char *entry) { free_plain(reservation_at(start), entry); }
 
+bool emu_memory_reuse(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
+    struct reservation **place = &plain->pool->idle;
+    while (*place != NULL && (*place)->range.bytes != bytes) place = &(*place)->next_idle;
+    struct reservation *reservation = *place;
+    if (reservation == NULL) return false;
+    *place = reservation->next_idle;
+    reservation->plain = *plain;
+    reservation->asked = bytes;
+    reservation->id = ++last_id;
+    reservation->freeing = false;
+    set_plain_access(reservation, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    *start = reservation->range.start;
+    const struct page *page = emu_mapping_at(*start)->page;
+    emu_watch_page_made(page->device, page->offset, page->bytes);
+    return true;
+}
+
+size_t emu_memory_trim(CUmemoryPool pool, size_t bytes) {
+    size_t given = 0;
+    while (pool->idle != NULL && given + pool->idle->range.bytes <= bytes) {
+        struct reservation *reservation = pool->idle;
+        pool->idle = reservation->next_idle;
+        given += reservation->range.bytes;
+        give_up(reservation, NULL);
+    }
+    return given;
+}
+
+static bool is_idle(const struct reservation *reservation) {
+    if (reservation->plain.pool == NULL) return false;
+    const struct reservation *each = reservation->plain.pool->idle;
+    while (each != NULL && each != reservation) each = each->next_idle;
+    return each != NULL;
+}
+
+/* What pools keep belongs to no context. */
 void emu_memory_forget(CUcontext context) {
     for (size_t i = reservations.count; i > 0; i--) {
         struct reservation *reservation = (struct reservation *)reservations.items[i - 1];
@@ -440,7 +492,7 @@ void emu_memory_forget(CUcontext context) {
 bool emu_memory_frees_pending(CUdevice device) {
     for (size_t i = 0; i < reservations.count; i++) {
         const struct reservation *reservation = (struct reservation *)reservations.items[i];
-        if (reservation->freeing && reservation->plain.device == device) return true;
+        if (reservation->freeing && reservation->plain.device == device && !is_idle(reservation)) return true;
     }
     return false;
 }

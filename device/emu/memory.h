@@ -42,6 +42,10 @@ void emu_memory_finish_free(uintptr_t start, const char *entry);
 /* The context is gone: its plain allocations are freed. */
 void emu_memory_forget(CUcontext context);
 
+/* What its pool keeps of exactly that size is handed out again: false when there is none. */
+bool emu_memory_reuse(const struct emu_plain *plain, size_t bytes, uintptr_t *start);
+/* Gives back up to so many bytes that the pool keeps; how many. */
+size_t emu_memory_trim(CUmemoryPool pool, size_t bytes);
 /* True when memory of the device is being freed: a stream will give it back. */
 bool emu_memory_frees_pending(CUdevice device);
 

@@ -36,13 +36,31 @@ void emu_pool_set_current(CUdevice device, CUmemoryPool pool) { current[device] 
 
 bool emu_pool_alive(CUmemoryPool pool) { return emu_slots_alive(&pools, pool) && !pool->destroyed; }
 
+void emu_pool_trim(CUmemoryPool pool, size_t least_reserved) {
+    const size_t reserved = pool->used + pool->kept;
+    if (reserved > least_reserved) pool->kept -= emu_memory_trim(pool, reserved - least_reserved);
+}
+
 static void drop_if_empty(CUmemoryPool pool) {
     if (pool->destroyed && pool->used == 0) emu_slots_give(&pools, pool);
 }
 
 void emu_pool_destroy(CUmemoryPool pool) {
     if (current[pool->device] == pool) current[pool->device] = NULL;
+    emu_pool_trim(pool, 0);
     pool->destroyed = true;
+    drop_if_empty(pool);
+}
+
+bool emu_pool_keeps(CUmemoryPool pool, size_t bytes) {
+    (void)bytes; /* they are counted as used still */
+    return !pool->destroyed && pool->used + pool->kept <= pool->release_threshold;
+}
+
+void emu_pool_has_back(CUmemoryPool pool, size_t bytes, bool kept) {
+    assert(pool->used >= bytes);
+    pool->used -= bytes;
+    if (kept) pool->kept += bytes;
     drop_if_empty(pool);
 }
 
@@ -53,26 +71,44 @@ static size_t rounded(size_t bytes) {
     return (bytes + granule - 1) / granule * granule;
 }
 
-static CUresult alloc_once(CUmemoryPool pool, CUcontext context, size_t bytes, uintptr_t *start) {
-    if (pool->most_bytes > 0 && bytes > pool->most_bytes - pool->used) return CUDA_ERROR_OUT_OF_MEMORY;
-    const struct emu_plain plain = {.context = context, .device = pool->device, .pool = pool};
-    return emu_memory_alloc_as(&plain, bytes, start);
+static CUresult alloc_new(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
+    CUmemoryPool pool = plain->pool;
+    if (pool->most_bytes > 0) {
+        if (bytes > pool->most_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+        emu_pool_trim(pool, pool->most_bytes - bytes);
+        if (pool->used + pool->kept > pool->most_bytes - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    const CUresult code = emu_memory_alloc_as(plain, bytes, start);
+    if (code != CUDA_ERROR_OUT_OF_MEMORY || pool->kept == 0) return code;
+    emu_pool_trim(pool, 0);
+    return emu_memory_alloc_as(plain, bytes, start);
+}
+
+static CUresult alloc_once(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
+    if (!emu_memory_reuse(plain, bytes, start)) return alloc_new(plain, bytes, start);
+    plain->pool->kept -= bytes;
+    return CUDA_SUCCESS;
+}
+
+static void account(CUmemoryPool pool, size_t bytes) {
+    pool->used += bytes;
+    if (pool->used > pool->most_used) pool->most_used = pool->used;
+    if (pool->used + pool->kept > pool->most_reserved) pool->most_reserved = pool->used + pool->kept;
 }
 
 CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes, uintptr_t *start) {
     if (queue->capture != NULL) return emu_capture_refuse(queue);
     if (bytes == 0 || bytes > SIZE_MAX / 2) return bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    const struct emu_plain plain = {.context = queue->context, .device = pool->device, .pool = pool};
     const size_t whole = rounded(bytes);
-    CUresult code = alloc_once(pool, queue->context, whole, start);
+    CUresult code = alloc_once(&plain, whole, start);
     if (code == CUDA_ERROR_OUT_OF_MEMORY && emu_memory_frees_pending(pool->device)) {
         code = emu_device_wait(pool->device);
         if (code != CUDA_SUCCESS || !emu_pool_alive(pool)) return CUDA_ERROR_OUT_OF_MEMORY;
-        code = alloc_once(pool, queue->context, whole, start);
+        code = alloc_once(&plain, whole, start);
     }
-    if (code != CUDA_SUCCESS) return code;
-    pool->used += whole;
-    if (pool->used > pool->most_used) pool->most_used = pool->used;
-    return CUDA_SUCCESS;
+    if (code == CUDA_SUCCESS) account(pool, whole);
+    return code;
 }
 
 CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
@@ -86,10 +122,4 @@ CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
     code = emu_queue_push(queue, &operation, &point);
     if (code != CUDA_SUCCESS) emu_memory_cancel_free(start);
     return code;
-}
-
-void emu_pool_has_back(CUmemoryPool pool, size_t bytes) {
-    assert(pool->used >= bytes);
-    pool->used -= bytes;
-    drop_if_empty(pool);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's own stream-ordered pools: memory that a stream asks for and gives back. Each allocation is a plain one, new
- * when it is asked for and gone when its stream reaches the free; nothing is kept, whatever the release threshold says.
+/* The driver's own stream-ordered pools: memory that a stream asks for and gives back. Each allocation is a plain one.
+ * When its stream has reached the free, it is kept as long as the pool then has no more than its release threshold, and
+ * handed out again for a request of the same size; else it is gone.
  *
  *     used of a pool == sum of the bytes of its allocations, those that are being freed included
+ *     kept of a pool == sum of the bytes of its idle ones;   reserved == used + kept
  *
  * All functions need the lock. */
 #ifndef WEIR_EMU_POOL_H
@@ -12,6 +14,7 @@
 #include "device/emu/slots.h"
 
 struct emu_queue;
+struct reservation;
 
 struct CUmemPoolHandle_st {
     struct emu_slot slot;
@@ -20,6 +23,8 @@ struct CUmemPoolHandle_st {
     bool destroyed; /* goes with its last allocation */
     size_t most_bytes; /* 0: the device's */
     size_t used, most_used;
+    size_t kept, most_reserved;
+    struct reservation *idle;
     uint64_t release_threshold;
     int reuse[3]; /* as the attributes 1 to 3 */
     unsigned char access[EMU_MOST_DEVICES];
@@ -38,7 +43,10 @@ void emu_pool_destroy(CUmemoryPool pool);
 CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes, uintptr_t *start);
 /* The stream gives back what it reaches next: memory of a pool, or of cuMemAlloc. */
 CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start);
-/* Called by the books: an allocation is gone. */
-void emu_pool_has_back(CUmemoryPool pool, size_t bytes);
+/* Gives back what it keeps, but for so many bytes reserved in all. */
+void emu_pool_trim(CUmemoryPool pool, size_t least_reserved);
+/* Called by the books: may the pool keep an allocation that is freed now? and: it is gone, or kept. */
+bool emu_pool_keeps(CUmemoryPool pool, size_t bytes);
+void emu_pool_has_back(CUmemoryPool pool, size_t bytes, bool kept);
 
 #endif
