@@ -12,6 +12,7 @@
  * the other direction is busy too. The seed moves each duration a little and decides ties. */
 #include <assert.h>
 #include <math.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,10 +241,11 @@ struct thread {
     struct emu_waiter self, **list; /* while it waits: itself, and the list that it stands in */
     const char *waits_for;
     CUresult result;
-    pthread_cond_t turns;
+    sem_t turns; /* posted when it gets the turn; it looks again whether it has it */
 };
 
 static struct thread *threads, *turn;
+static struct thread *spare; /* ended; kept, since who gave it the turn may still touch it */
 static _Thread_local struct thread *me;
 static unsigned coming;
 
@@ -485,7 +487,6 @@ static void dispatch(void) {
         if (next != NULL && next->ns <= event_ns) {
             if (next->ns > now) now = next->ns;
             turn = next;
-            pthread_cond_signal(&next->turns);
             return;
         }
         if (event_ns != NEVER) {
@@ -499,9 +500,20 @@ static void dispatch(void) {
     }
 }
 
+/* Waits for the turn. The lock is let go first, so that the thread that gets the turn does not wait for it. */
+static void await_turn(struct thread *next) {
+    while (turn != me) {
+        emu_unlock();
+        if (next != NULL) sem_post(&next->turns);
+        next = NULL;
+        while (sem_wait(&me->turns) != 0) continue; /* interrupted */
+        emu_lock();
+    }
+}
+
 static void hand_over(void) {
     dispatch();
-    while (turn != me) pthread_cond_wait(&me->turns, emu_the_lock());
+    await_turn(turn);
 }
 
 static CUresult wait_until_woken(struct emu_waiter **list, uint64_t position, const char *what) {
@@ -595,10 +607,16 @@ static void pause_ns(uint64_t ns) {
 
 static bool thread_begin(const char *name, unsigned together) {
     if (me != NULL) return true;
-    struct thread *made = calloc(1, sizeof *made);
+    struct thread *made = spare != NULL ? spare : calloc(1, sizeof *made);
     if (made == NULL) return false;
+    if (made == spare)
+        spare = made->next;
+    else
+        sem_init(&made->turns, 0, 0);
+    memset(made->name, 0, sizeof made->name);
     strncpy(made->name, name, sizeof made->name - 1);
-    pthread_cond_init(&made->turns, NULL);
+    made->state = THREAD_COMING;
+    made->ns = 0;
     made->self.thread = made;
     made->tie = hash(name, emu_settings()->seed);
     if (threads == NULL && now == 0) chance = emu_settings()->seed;
@@ -607,14 +625,16 @@ static bool thread_begin(const char *name, unsigned together) {
     made->next = *link;
     *link = me = made;
     if (++coming < together) {
-        while (turn != me) pthread_cond_wait(&me->turns, emu_the_lock());
+        await_turn(NULL);
         return true;
     }
     for (struct thread *each = threads; each != NULL; each = each->next)
         if (each->state == THREAD_COMING) make_ready(each, now);
     coming = 0;
-    if (turn == NULL) dispatch();
-    while (turn != me) pthread_cond_wait(&me->turns, emu_the_lock());
+    if (turn == NULL)
+        hand_over();
+    else
+        await_turn(NULL);
     return true;
 }
 
@@ -623,10 +643,11 @@ static void thread_end(void) {
     struct thread **link = &threads;
     while (*link != me) link = &(*link)->next;
     *link = me->next;
-    pthread_cond_destroy(&me->turns);
-    free(me);
+    me->next = spare;
+    spare = me;
     me = NULL;
     dispatch();
+    if (turn != NULL) sem_post(&turn->turns);
 }
 
 const struct emu_clock emu_clock_virtual = {.now_ns = now_ns,
