@@ -25,7 +25,7 @@ enum weir_status dispatch_plan(struct model *m, struct dispatch *g) {
     struct streams *s = m->streams;
     weir_stream exchange = s->stream[EXCHANGE];
     int32_t *counts; /* (2, E): made here; got: (source, local) */
-    TRY(streams_follow(s, EXCHANGE, COMPUTE));
+    TRY(streams_follow(s, "train.plan", EXCHANGE, COMPUTE));
     TRY(int_alloc(s, EXCHANGE, m->N, &g->order));
     TRY(int_alloc(s, EXCHANGE, m->N, &g->slot));
     TRY(int_alloc(s, EXCHANGE, 2 * E, &counts));
@@ -87,8 +87,9 @@ static void order_rows(const struct model *m, const struct dispatch *g, int32_t 
 enum weir_status dispatch_finish(struct model *m, struct dispatch *g, double *load) {
     struct streams *s = m->streams;
     weir_stream exchange = s->stream[EXCHANGE];
-    TRY(weir_stream_synchronize(s->device, exchange));
+    TRY(streams_synchronize(s, "train.counts", EXCHANGE));
     TRY(model_followed_failure(m)); /* counts of a failed exchange mean nothing */
+    host_writes(s, m->host_counts, 2 * (size_t)m->shape.E * sizeof *m->host_counts);
     know_counts(m, g);
     count_rows(m, g);
     for (int64_t e = 0; e < m->shape.E && load; e++) load[e] += m->host_counts[e];
@@ -96,6 +97,7 @@ enum weir_status dispatch_finish(struct model *m, struct dispatch *g, double *lo
     /* the copies have passed before the next layer's counts are here, so the host lists can be used again then */
     const size_t bytes = (size_t)g->rows * sizeof(int32_t);
     int32_t *grouped = m->host_grouped, *placed = m->host_grouped + g->rows;
+    host_writes(s, grouped, 2 * bytes);
     order_rows(m, g, grouped, placed);
     TRY(int_alloc(s, EXCHANGE, g->rows, &g->grouped));
     TRY(int_alloc(s, EXCHANGE, g->rows, &g->placed));
@@ -132,7 +134,7 @@ enum weir_status dispatch_rows(struct model *m, const struct dispatch *g, enum d
     const bool there = direction == TO_EXPERTS;
     const int64_t sending = there ? m->N : g->rows, getting = there ? g->rows : m->N;
     void *send; /* (sending, width) */
-    TRY(streams_follow(s, EXCHANGE, COMPUTE));
+    TRY(streams_follow(s, "train.rows", EXCHANGE, COMPUTE));
     TRY(wire_alloc(s, EXCHANGE, sending * rows.width, rows.type, &send));
     OP(m, rows_gather, send, rows.type, rows.from, WIRE_REAL, there ? g->order : g->placed, rows.divide, sending,
        rows.count, rows.width, s->stream[EXCHANGE]);

@@ -80,7 +80,7 @@ static enum weir_status pack_gather(struct fsdp *f, struct pack *pack) {
 enum weir_status unit_gather(struct fsdp *f, struct unit *unit) {
     struct streams *s = f->streams;
     if (unit->gathered) return WEIR_OK;
-    TRY(weir_stream_wait(s->device, s->stream[GATHER], f->released));
+    TRY(streams_wait(s, "train.released", GATHER, f->released));
     for (int p = 0; p < unit->packs; p++) TRY(pack_gather(f, &unit->pack[p]));
     TRY(weir_event_record(s->device, unit->arrived, s->stream[GATHER]));
     unit->gathered = true;
@@ -89,7 +89,7 @@ enum weir_status unit_gather(struct fsdp *f, struct unit *unit) {
 
 enum weir_status unit_await(struct fsdp *f, struct unit *unit) {
     assert(unit->gathered);
-    return streams_await_event(f->streams, CAUSE_WEIGHTS, unit->arrived);
+    return streams_await_event(f->streams, "train.weights", CAUSE_WEIGHTS, unit->arrived);
 }
 
 enum weir_status unit_release(struct fsdp *f, struct unit *unit) {
@@ -144,9 +144,9 @@ static enum weir_status pack_sum(struct fsdp *f, struct pack *pack, void *send) 
 enum weir_status unit_reduce(struct fsdp *f, struct unit *unit) {
     struct streams *s = f->streams;
     void *send[UNIT_PACKS];
-    TRY(streams_await_event(s, CAUSE_REDUCE, f->summed));
+    TRY(streams_await_event(s, "train.summed", CAUSE_REDUCE, f->summed));
     for (int p = 0; p < unit->packs; p++) TRY(pack_cast(f, &unit->pack[p], &send[p]));
-    TRY(streams_follow(s, REDUCE, COMPUTE));
+    TRY(streams_follow(s, "train.cast", REDUCE, COMPUTE));
     for (int p = 0; p < unit->packs; p++) TRY(pack_sum(f, &unit->pack[p], send[p]));
     return weir_event_record(s->device, f->summed, s->stream[REDUCE]);
 }

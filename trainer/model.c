@@ -163,6 +163,7 @@ static enum weir_status input_fetch(struct model *m, int64_t layer, real **input
 static enum weir_status batch_load(struct model *m, const int32_t *ids, const int32_t *targets) {
     struct streams *s = m->streams;
     const size_t T = (size_t)m->shape.T, bytes = T * sizeof *ids;
+    host_writes(s, m->host_batch, 2 * bytes);
     memcpy(m->host_batch, ids, bytes);
     memcpy(m->host_batch + T, targets, bytes);
     TRY(weir_copy(s->device, m->ids, m->host_batch, bytes, s->stream[COMPUTE]));
@@ -319,13 +320,15 @@ enum weir_status model_sums(struct model *m) {
     const size_t bytes = 2 * sizeof *m->sums;
     TRY(m->comm->table->all_reduce_double(m->comm, COMM_WORLD, LANE_COMPUTE, m->sums, 2, compute));
     TRY(weir_copy(s->device, m->host_sums, m->sums, bytes, compute));
-    TRY(weir_stream_synchronize(s->device, compute));
+    TRY(streams_synchronize(s, "train.sums", COMPUTE));
+    host_reads(s, m->host_sums, bytes);
     return model_followed_failure(m);
 }
 
 enum weir_status model_balance(struct model *m, const double *load, double rate) {
     const int64_t L = m->shape.L, E = m->shape.E;
     struct streams *s = m->streams;
+    host_writes(s, m->bias_host, (size_t)(L * E) * sizeof *m->bias);
     for (int64_t l = 0; l < L; l++) {
         const double *n = load + l * E;
         double mean = 0, lean = 0; /* of the assignments, of their signs */

@@ -157,6 +157,7 @@ static enum weir_status choose(struct model *m, enum model_mode mode, int64_t la
     const bool replay = mode == MODEL_GRADIENTS && routes_replaying(m->routes);
     TRY(int_alloc(s, COMPUTE, m->N, ids));
     if (replay) {
+        host_writes(s, m->host_ids, bytes);
         TRY(routes_read(m->routes, layer, m->host_ids));
         TRY(weir_copy(s->device, *ids, m->host_ids, bytes, s->stream[COMPUTE]));
     }
@@ -192,9 +193,12 @@ enum weir_status moe_forward(struct model *m, enum model_mode mode, int64_t laye
         TRY(swiglu_forward(m, &shared, x, true, r.n, NULL)); /* runs while the host waits for the counts */
     }
     TRY(dispatch_finish(m, g, mode == MODEL_GRADIENTS ? m->load + layer * m->shape.E : NULL));
-    if (mode == MODEL_GRADIENTS && routes_saving(m->routes)) TRY(routes_write(m->routes, layer, m->host_ids));
+    if (mode == MODEL_GRADIENTS && routes_saving(m->routes)) {
+        host_reads(s, m->host_ids, (size_t)m->N * sizeof *m->host_ids);
+        TRY(routes_write(m->routes, layer, m->host_ids));
+    }
     TRY(send_tokens(m, layer, &r, &came, &gates_came));
-    TRY(streams_await(s, CAUSE_EXCHANGE, EXCHANGE));
+    TRY(streams_await(s, "train.forward.came", CAUSE_EXCHANGE, EXCHANGE));
     TRY(routing_free(m, &r));
 
     TRY(dispatch_group(m, g, came, wire, d, &rows));
@@ -207,7 +211,7 @@ enum weir_status moe_forward(struct model *m, enum model_mode mode, int64_t laye
 
     TRY(dispatch_rows(m, g, FROM_EXPERTS, (struct rows){y, g->rows, d, 1, wire}, &back));
     TRY(block_free(s, EXCHANGE, y));
-    TRY(streams_await(s, CAUSE_EXCHANGE, EXCHANGE));
+    TRY(streams_await(s, "train.forward.back", CAUSE_EXCHANGE, EXCHANGE));
     OP(m, rows_combine, x, true, back, wire, g->slot, T, K, m->N, d, s->stream[COMPUTE]);
     TRY(block_free(s, COMPUTE, back));
     return mode == MODEL_EVALUATE ? dispatch_free(m, g) : WEIR_OK;
@@ -252,9 +256,9 @@ enum weir_status moe_backward(struct model *m, int64_t layer, real *dx, const re
         struct swiglu shared = shared_expert(m, layer);
         TRY(swiglu_backward(m, &shared, dn, NULL, dx, r.n, NULL)); /* runs beside the exchange */
     }
-    TRY(streams_await(s, CAUSE_EXCHANGE, EXCHANGE));
+    TRY(streams_await(s, "train.backward.came", CAUSE_EXCHANGE, EXCHANGE));
     TRY(experts_backward(m, layer, came, gates_came, dout_came, &back, &dgates));
-    TRY(streams_await(s, CAUSE_EXCHANGE, EXCHANGE));
+    TRY(streams_await(s, "train.backward.back", CAUSE_EXCHANGE, EXCHANGE));
     OP(m, rows_combine, dn, m->shape.shared > 0, back, m->ops->wire, g->slot, T, K, m->N, d, s->stream[COMPUTE]);
     TRY(block_free(s, COMPUTE, back));
     TRY(route_backward(m, layer, &r, dn, dgates));

@@ -163,7 +163,7 @@ size_t optim_state_bytes(const struct shape *shape, const struct comm *comm, boo
 
 enum weir_status optim_squares(struct optim *o) {
     struct model *m = o->model;
-    TRY(streams_await(m->streams, CAUSE_REDUCE, REDUCE));
+    TRY(streams_await(m->streams, "train.reduced", CAUSE_REDUCE, REDUCE));
     EACH_PACK(&m->fsdp, pack)
     OP(m, sum_squares, m->sums + 1, pack->reduced, pack->shard, m->streams->stream[COMPUTE]);
     return WEIR_OK;
@@ -322,5 +322,5 @@ enum weir_status optim_step(struct optim *o, double rate, double clip) {
         pack->reduced = NULL;
     }
     TRY(span_end(s));
-    return streams_follow(s, GATHER, COMPUTE);
+    return streams_follow(s, "train.updated", GATHER, COMPUTE);
 }

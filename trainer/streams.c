@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/order.h"
+
 static const char *const queue_names[QUEUES] = {"compute", "gather", "reduce", "exchange", "to_host", "to_device"};
 
 enum weir_status streams_open(struct streams *s, struct weir_device *device, struct weir_pool *pool) {
@@ -43,21 +45,33 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block) {
     return weir_pool_free(s->pool, block, s->stream[queue]);
 }
 
-enum weir_status streams_follow(struct streams *s, enum queue follower, enum queue leader) {
-    TRY(weir_event_record(s->device, s->reached[leader], s->stream[leader]));
-    return weir_stream_wait(s->device, s->stream[follower], s->reached[leader]);
+/* ---- waits ------------------------------------------------------------------------------------------------------ */
+
+enum weir_status streams_wait(struct streams *s, const char *site, enum queue follower, weir_event event) {
+    return weir__mutated(site) ? WEIR_OK : weir_stream_wait(s->device, s->stream[follower], event);
 }
 
-enum weir_status streams_await_event(struct streams *s, enum cause cause, weir_event event) {
+enum weir_status streams_follow(struct streams *s, const char *site, enum queue follower, enum queue leader) {
+    TRY(weir_event_record(s->device, s->reached[leader], s->stream[leader]));
+    return streams_wait(s, site, follower, s->reached[leader]);
+}
+
+enum weir_status streams_await_event(struct streams *s, const char *site, enum cause cause, weir_event event) {
     TRY(span_begin(s, cause));
-    TRY(weir_stream_wait(s->device, s->stream[COMPUTE], event));
+    TRY(streams_wait(s, site, COMPUTE, event));
     return span_end(s);
 }
 
-enum weir_status streams_await(struct streams *s, enum cause cause, enum queue leader) {
+enum weir_status streams_await(struct streams *s, const char *site, enum cause cause, enum queue leader) {
     TRY(weir_event_record(s->device, s->reached[leader], s->stream[leader]));
-    return streams_await_event(s, cause, s->reached[leader]);
+    return streams_await_event(s, site, cause, s->reached[leader]);
 }
+
+enum weir_status streams_synchronize(struct streams *s, const char *site, enum queue queue) {
+    return weir__mutated(site) ? WEIR_OK : weir_stream_synchronize(s->device, s->stream[queue]);
+}
+
+/* ---- spans ------------------------------------------------------------------------------------------------------ */
 
 /* Spans are made as a step needs them and used again in the next one. */
 static enum weir_status span_make(struct streams *s) {

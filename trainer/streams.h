@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "device/watched.h"
 #include "trainer/real.h"
 #include "trainer/report.h"
 #include "weir/device.h"
@@ -54,10 +55,48 @@ void streams_close(struct streams *s);
 enum weir_status block_alloc(struct streams *s, enum queue queue, size_t bytes, void **out);
 enum weir_status block_free(struct streams *s, enum queue queue, void *block);
 
-enum weir_status streams_follow(struct streams *s, enum queue follower, enum queue leader);
+/* Every wait goes through here under the name of its site, so that a test can take one out and see that the watch
+ * notices (WEIR_MUTATE, as in alloc/order.h). Sites:
+ *
+ *   train.plan           the exchange stream reads the expert ids that the router chose
+ *   train.rows           it reads the rows that compute made
+ *   train.forward.came   compute reads what the exchange has brought: tokens to the experts,
+ *   train.forward.back   what the experts made of them,
+ *   train.backward.came  tokens and gradients to the experts,
+ *   train.backward.back  and the experts' gradients
+ *   train.weights        compute reads gathered weights
+ *   train.cast           the reduce stream sends gradients that compute has converted
+ *   train.reduced        the optimizer reads summed gradients
+ *   train.updated        the next gather reads weights that the optimizer has changed
+ *   train.counts         the host reads the rows a rank gets
+ *   train.sums           the host reads the loss
+ *   train.validation     the host fills the next batch of a validation
+ *
+ * Three order no memory, and a run is right without them:
+ *
+ *   train.released       gathers wait for the unit before: else weights of many units would be held at once. What is
+ *                        gathered is the master copy, which train.updated orders; where it goes the pool orders
+ *   train.summed         compute waits for the reduce before, likewise: else many units' gradients would be held at
+ *                        once. They are in blocks of their own, which the pool orders
+ *   train.step           the host reads the times of a step; without it the driver says that they are not there yet
+ *
+ * Waits of the host before host memory goes or is filled at the start are no sites: the driver itself waits before it
+ * frees pinned memory, and copies of pageable memory are over when their call returns. */
+enum weir_status streams_wait(struct streams *s, const char *site, enum queue follower, weir_event event);
+enum weir_status streams_follow(struct streams *s, const char *site, enum queue follower, enum queue leader);
 /* Compute waits for an event, or for all that another stream has queued; the time goes to `cause`. */
-enum weir_status streams_await_event(struct streams *s, enum cause cause, weir_event event);
-enum weir_status streams_await(struct streams *s, enum cause cause, enum queue leader);
+enum weir_status streams_await_event(struct streams *s, const char *site, enum cause cause, weir_event event);
+enum weir_status streams_await(struct streams *s, const char *site, enum cause cause, enum queue leader);
+/* The host waits for all that a stream has queued. */
+enum weir_status streams_synchronize(struct streams *s, const char *site, enum queue queue);
+
+/* The host is about to write, has just come to read, host memory that copies touch: for the watch. */
+static inline void host_writes(struct streams *s, const void *address, size_t bytes) {
+    weir__device_host_access(s->device, address, bytes, true);
+}
+static inline void host_reads(struct streams *s, const void *address, size_t bytes) {
+    weir__device_host_access(s->device, address, bytes, false);
+}
 
 enum weir_status span_begin(struct streams *s, enum cause cause);
 enum weir_status span_end(struct streams *s); /* of the latest begun; spans don't nest */

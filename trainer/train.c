@@ -72,7 +72,8 @@ static enum weir_status check_backed(struct run *r) {
     struct weir_emu_machine machine;
     TRY(weir__device_machine(r->device, &machine));
     if (machine.backed) return WEIR_OK;
-    return refuse(r, "the emulated device's memory is addresses only, in which nothing can be computed; give --ops=cost");
+    return refuse(r,
+                  "the emulated device's memory is addresses only, in which nothing can be computed; give --ops=cost");
 }
 
 static enum weir_status open_ops(struct run *r) {
@@ -81,7 +82,8 @@ static enum weir_status open_ops(struct run *r) {
     TRY(weir_device_get_info(r->device, &info));
     if (strcmp(r->config->ops, "cost") == 0) return open_cost(r, wire);
     const bool cpu = strcmp(r->config->ops, "cpu") == 0 || (info.emulated && strcmp(r->config->ops, "cuda") != 0);
-    if (cpu && !info.emulated) return refuse(r, "--ops=cpu computes in memory that the host reaches; the device is a GPU");
+    if (cpu && !info.emulated)
+        return refuse(r, "--ops=cpu computes in memory that the host reaches; the device is a GPU");
     if (!cpu && info.emulated) return refuse(r, "--ops=cuda needs a GPU; the device is emulated");
     if (cpu) TRY(check_backed(r));
     TRY(cpu ? ops_open_cpu(r->device, wire, &r->ops) : ops_open_cuda(r->device, wire, &r->ops));
@@ -188,7 +190,7 @@ static enum weir_status learn(struct run *r, struct step_record *record) {
     TRY(check_finite(r, "loss", record->loss));
     TRY(check_finite(r, "gradient's norm", record->gradient_norm));
     TRY(optim_step(&r->optim, rate_at(r->config, r->step), r->config->clip));
-    return weir_stream_synchronize(r->device, r->streams.stream[COMPUTE]);
+    return streams_synchronize(&r->streams, "train.step", COMPUTE);
 }
 
 /* Most over mean assignments of an expert, in the worst layer. */
@@ -251,7 +253,7 @@ static enum weir_status validate(struct run *r, double *loss) {
     for (int64_t i = 0; i < r->config->eval_batches; i++) {
         fill_batch(r, true, i);
         TRY(model_run(&r->model, MODEL_EVALUATE, r->ids, r->targets, tokens));
-        TRY(weir_stream_synchronize(r->device, r->streams.stream[COMPUTE]));
+        TRY(streams_synchronize(&r->streams, "train.validation", COMPUTE));
     }
     TRY(model_sums(&r->model));
     *loss = r->model.host_sums[0];

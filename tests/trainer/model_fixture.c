@@ -221,5 +221,5 @@ void rig_read(struct rig *rig, real *host, const real *device, int64_t count) {
 void rig_write(struct rig *rig, real *device, const real *host, int64_t count) {
     OK(weir_copy(rig->device, device, host, (size_t)count * sizeof *host, rig->streams.stream[COMPUTE]));
     OK(weir_stream_synchronize(rig->device, rig->streams.stream[COMPUTE]));
-    OK(streams_follow(&rig->streams, GATHER, COMPUTE));
+    OK(streams_follow(&rig->streams, "test", GATHER, COMPUTE));
 }
