@@ -7,6 +7,7 @@
 
 #include "device/emulated.h"
 #include "device/error.h"
+#include "device/watched.h"
 #include "offload/blocks.h"
 #include "offload/budget.h"
 #include "offload/numa.h"
@@ -103,7 +104,9 @@ static struct weir__block *find_memory(struct weir_host_pool *pool, size_t capac
     }
 }
 
+/* A block without an event is one that no copy can still touch. */
 static void *hand_out(struct weir_host_pool *pool, struct weir__block *block, size_t bytes, weir_event *busy) {
+    if (block->busy == NULL) weir__device_host_access(pool->device, block->address, bytes, true);
     *busy = block->busy;
     block->busy = NULL;
     block->bytes = bytes;
@@ -146,6 +149,7 @@ void weir__host_pool_give(struct weir_host_pool *pool, void *address, weir_event
     struct weir__block *block = weir__blocks_find(&pool->blocks, address);
     bool known = block != NULL && block->bytes > 0;
     if (known) {
+        if (busy == NULL) weir__device_host_access(pool->device, block->address, block->bytes, true);
         pool->live_bytes -= block->bytes;
         block->bytes = 0;
         block->busy = busy;
