@@ -122,6 +122,7 @@ static void what_is_no_fault_is_named(void **state) {
                                   "1e3",
                                   "3 4",
                                   "18446744073709551616",
+                                  "18446744073709551617",
                                   "1-18446744073709551616"};
     char text[100];
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -137,7 +138,7 @@ static void what_is_no_fault_is_named(void **state) {
     assert_refused("cuInit@1=", "\"\" is no error");
     assert_refused("cuInit@1=OUT_OF_MEMORY", "did you mean CUDA_ERROR_OUT_OF_MEMORY?");
     assert_refused("cuInit@1=CUDA_ERROR_OUT_OF_MEMROY", "did you mean CUDA_ERROR_OUT_OF_MEMORY?");
-    assert_refused("cuInit@1=2;cuInit@1=x", "\"x\" is no error"); /* nothing of it is added */
+    assert_refused("cuInit@1+=2;cuInit@1=x", "\"x\" is no error"); /* nothing of it is added */
 }
 
 static void there_is_an_end_to_faults(void **state) {
