@@ -109,8 +109,8 @@ struct quarrel {
 static void say_sizes(struct quarrel *q, const char *name, int from, int to, size_t sent, size_t expected) {
     if (q->rank >= 0 || sent == expected) return;
     q->rank = to;
-    snprintf(q->sentence, sizeof q->sentence, "%s: rank %d sends rank %d %zu bytes, but rank %d expects %zu", name, from,
-             to, sent, to, expected);
+    snprintf(q->sentence, sizeof q->sentence, "%s: rank %d sends rank %d %zu bytes, but rank %d expects %zu", name,
+             from, to, sent, to, expected);
 }
 
 /* Compares a part with those that have joined. */
@@ -280,7 +280,8 @@ static enum weir_status fail_here(struct comm *c, enum weir_status status, const
 }
 
 static enum weir_status queue_arrival(struct comm *c, struct meeting *m, const struct wish *wish, weir_stream stream) {
-    const uint64_t kept = wish->send_bytes[comm_place(c, wish->group)], others = (uint64_t)comm_size(c, wish->group) - 1;
+    const uint64_t kept = wish->send_bytes[comm_place(c, wish->group)],
+                   others = (uint64_t)comm_size(c, wish->group) - 1;
     const uint64_t sent = wish->kind == MEETING_EXCHANGE ? wish->sent - kept : kept * others;
     struct arrival arrival = {local_of(c), c->device, m, c->rank, wish->lane, sent};
     const struct weir_access accesses[] = {{wish->send, wish->sent, false}, {wish->recv, wish->received, true}};
@@ -357,8 +358,8 @@ static enum weir_status local_all_to_all_v(struct comm *c, enum comm_group group
     return collective(c, &wish, stream);
 }
 
-static enum weir_status local_all_reduce_double(struct comm *c, enum comm_group group, enum comm_lane lane, double *sums,
-                                                size_t count, weir_stream stream) {
+static enum weir_status local_all_reduce_double(struct comm *c, enum comm_group group, enum comm_lane lane,
+                                                double *sums, size_t count, weir_stream stream) {
     static const char name[] = "all-reduce";
     const struct wish wish = same_for_all(c, name, MEETING_REDUCE, group, lane, sums, sums, count * sizeof *sums);
     return collective(c, &wish, stream);

@@ -42,8 +42,8 @@ struct ops_routes {
     uint64_t seed;
     int rank;
     int64_t T, E, K, L; /* tokens a rank, experts, experts a token, layers */
-    double skew;    /* the i-th most popular expert of a layer has the weight i^-skew; 0: all alike, in turn */
-    uint64_t drawn; /* the leaf's own: routings that the device has drawn */
+    double skew;        /* the i-th most popular expert of a layer has the weight i^-skew; 0: all alike, in turn */
+    uint64_t drawn;     /* the leaf's own: routings that the device has drawn */
 };
 /* ids (T, K) of routing `number` of a rank; routings are counted from 0, L of them in a forward pass. */
 void ops_routes_ids(const struct ops_routes *routes, int rank, int64_t number, int32_t *ids);

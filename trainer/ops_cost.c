@@ -33,8 +33,8 @@ enum { MOST_EXPERTS = 4096, MOST_CHOSEN = 64, TRIES = 64 };
 struct drawing {
     const struct ops_routes *routes;
     uint64_t state;
-    int64_t turn;                /* for even routes: whose it is */
-    int64_t factor, shift;       /* the expert of popularity p is (factor p + shift) mod E, another order in each layer */
+    int64_t turn;          /* for even routes: whose it is */
+    int64_t factor, shift; /* the expert of popularity p is (factor p + shift) mod E, another order in each layer */
     double weight[MOST_EXPERTS]; /* running sums, by popularity */
 };
 
@@ -87,8 +87,7 @@ static int32_t draw_expert(struct drawing *d, const int32_t *chosen, int64_t cou
 /* ids (K) of the next token, all different */
 static void draw_token(struct drawing *d, int32_t *ids) {
     const struct ops_routes *r = d->routes;
-    for (int64_t k = 0; k < r->K; k++)
-        ids[k] = r->skew > 0 ? draw_expert(d, ids, k) : (int32_t)(d->turn++ % r->E);
+    for (int64_t k = 0; k < r->K; k++) ids[k] = r->skew > 0 ? draw_expert(d, ids, k) : (int32_t)(d->turn++ % r->E);
 }
 
 void ops_routes_ids(const struct ops_routes *routes, int rank, int64_t number, int32_t *ids) {
