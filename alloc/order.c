@@ -18,8 +18,13 @@ uint64_t weir__now_ns(void) {
 
 bool weir__mutated(const char *site) {
 #ifndef NDEBUG
-    const char *wanted = getenv("WEIR_MUTATE");
-    return wanted != NULL && strcmp(wanted, site) == 0;
+    const size_t length = strlen(site);
+    for (const char *wanted = getenv("WEIR_MUTATE"); wanted != NULL;) {
+        const size_t part = strcspn(wanted, ",");
+        if (part == length && strncmp(wanted, site, length) == 0) return true;
+        wanted = wanted[part] == ',' ? wanted + part + 1 : NULL;
+    }
+    return false;
 #else
     (void)site;
     return false;

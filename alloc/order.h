@@ -34,8 +34,8 @@
 #define WEIR__MARK_FREES    64u  /* a mark is recorded after so many frees on a stream, */
 #define WEIR__MARK_GRANULES 128u /* or when so many granules were freed there */
 
-/* Every wait of the pool names its site. In builds with assertions WEIR_MUTATE=SITE skips the waits of that site, to
- * show that the tests notice. Visible: libweir-offload.so names its sites in the same way. */
+/* Every wait of the pool names its site. In builds with assertions WEIR_MUTATE=SITE[,SITE...] skips the waits of those
+ * sites, to show that the tests notice. Visible: libweir-offload.so names its sites in the same way. */
 #define WEIR__SITE_DEVICE_WAIT "device_wait" /* a stream waits for another one's idle block */
 #define WEIR__SITE_FREE_AFTER  "free_after"  /* the pool's helper stream waits for the program's event */
 #define WEIR__SITE_HOST_WAIT   "host_wait"   /* the host waits for marks */

@@ -67,10 +67,8 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *   train.weights        compute reads gathered weights
  *   train.cast           the reduce stream sends gradients that compute has converted
  *   train.reduced        the optimizer reads summed gradients
- *   train.updated        the next gather reads weights that the optimizer has changed
  *   train.counts         the host reads the rows a rank gets
  *   train.sums           the host reads the loss
- *   train.validation     the host fills the next batch of a validation
  *
  * Three order no memory, and a run is right without them:
  *
@@ -78,10 +76,17 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *                        gathered is the master copy, which train.updated orders; where it goes the pool orders
  *   train.summed         compute waits for the reduce before, likewise: else many units' gradients would be held at
  *                        once. They are in blocks of their own, which the pool orders
- *   train.step           the host reads the times of a step; without it the driver says that they are not there yet
+ *   train.step           the host reads the times of a step; without it the driver may say that they are not there yet
  *
- * Waits of the host before host memory goes or is filled at the start are no sites: the driver itself waits before it
- * frees pinned memory, and copies of pageable memory are over when their call returns. */
+ * One orders what train.step does too, and stands for the day when the host does not wait for each step: with both taken
+ * out the watch notices.
+ *
+ *   train.updated        the next gather reads weights that the optimizer has changed
+ *
+ * The host fills the next batch without a wait of its own: it has waited for the counts of every layer (train.counts),
+ * which come after the copy of the batch before. Its waits before host memory goes, or is filled at the start, are no
+ * sites: the driver itself waits before it frees pinned memory, and copies of pageable memory are over when their call
+ * returns. */
 enum weir_status streams_wait(struct streams *s, const char *site, enum queue follower, weir_event event);
 enum weir_status streams_follow(struct streams *s, const char *site, enum queue follower, enum queue leader);
 /* Compute waits for an event, or for all that another stream has queued; the time goes to `cause`. */

@@ -253,7 +253,6 @@ static enum weir_status validate(struct run *r, double *loss) {
     for (int64_t i = 0; i < r->config->eval_batches; i++) {
         fill_batch(r, true, i);
         TRY(model_run(&r->model, MODEL_EVALUATE, r->ids, r->targets, tokens));
-        TRY(streams_synchronize(&r->streams, "train.validation", COMPUTE));
     }
     TRY(model_sums(&r->model));
     *loss = r->model.host_sums[0];
