@@ -438,7 +438,7 @@ struct cudaDeviceProp {
     int hostNumaMultinodeIpcSupported, reserved[56];
 };
 
-/* CUDA 12's struct cudaDeviceProp, for its cudaGetDeviceProperties_v2. */
+/* CUDA 12's of that name; its cudaGetDeviceProperties_v2 fills it. */
 struct rt_device_prop_12 {
     char name[256];
     cudaUUID_t uuid;
