@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watch catches every wait of the pool that is taken out, in programs that no gate holds back and in which no byte
+ * comes out wrong: each is played in virtual time, in a process of its own that the watch ends. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define BYTES (4 * PAGE) /* fills the pool, so that it must be given again */
+
+/* ---- scenes ----------------------------------------------------------------------------------------------------- */
+
+static void nothing(void *argument) { (void)argument; }
+
+/* Keeps a stream busy, so that what it has queued is not over by the time the pool looks. */
+static void queue_long(weir_stream stream) {
+    static const struct weir_access none;
+    struct weir_work work = {.name = "long", .run = nothing, .accesses = &none, .access_count = 0, .bytes = 2e8};
+    OK(weir_device_submit(test_device(), &work, stream));
+}
+
+static void play_device_wait(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *a = alloc(pool, BYTES, s1);
+    queue_long(s1);
+    queue_fill(s1, a, BYTES, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    void *b = alloc(pool, BYTES, s0);
+    queue_fill(s0, b, BYTES, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+static void play_noted(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *a = alloc(pool, BYTES, s0);
+    OK(weir_pool_note(pool, a, s1));
+    queue_long(s1);
+    queue_fill(s1, a, BYTES, 0xAA);
+    OK(weir_pool_free(pool, a, s0));
+    void *b = alloc(pool, BYTES, s0);
+    queue_fill(s0, b, BYTES, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+static void play_free_after(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    weir_event event;
+    OK(weir_event_create(test_device(), false, &event));
+    void *a = alloc(pool, BYTES, s0);
+    queue_long(s1);
+    queue_fill(s1, a, BYTES, 0xAA);
+    OK(weir_event_record(test_device(), event, s1));
+    OK(weir_pool_free_after(pool, a, event));
+    void *b = alloc(pool, BYTES, s0);
+    queue_fill(s0, b, BYTES, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+/* Single pages, of which every other one is freed: what is asked then needs pages from several places. */
+static void play_move(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 9);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *holes[4], *posts[4];
+    for (int i = 0; i < 4; i++) {
+        holes[i] = alloc(pool, PAGE, s1);
+        posts[i] = alloc(pool, PAGE, s1);
+    }
+    queue_long(s1);
+    for (int i = 0; i < 4; i++) {
+        queue_fill(s1, holes[i], PAGE, 0xAA);
+        OK(weir_pool_free(pool, holes[i], s1));
+    }
+    void *b = alloc(pool, 4 * PAGE, s0);
+    queue_fill(s0, b, 4 * PAGE, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    for (int i = 0; i < 4; i++) OK(weir_pool_free(pool, posts[i], s1));
+    close_pool(pool);
+}
+
+/* The per-stream policy: a request that can't be met waits for all events; a later one finds the block. */
+static void play_per_stream(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 10);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *a = alloc(pool, 2 * PAGE, s0), *beside = alloc(pool, 2 * PAGE, s0), *none;
+    OK(weir_pool_note(pool, a, s1));
+    queue_long(s1);
+    queue_fill(s1, a, 2 * PAGE, 0xAA);
+    OK(weir_pool_free(pool, a, s0));
+    assert_int_equal(weir_pool_alloc(pool, 20 * PAGE, s0, &none), WEIR_OUT_OF_MEMORY);
+    void *b = alloc(pool, 2 * PAGE, s0);
+    assert_ptr_equal(a, b);
+    queue_fill(s0, b, 2 * PAGE, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    OK(weir_pool_free(pool, beside, s0));
+    close_pool(pool);
+}
+
+static const struct {
+    const char *site, *scene;
+    void (*play)(void);
+} sites[] = {
+    {WEIR__SITE_DEVICE_WAIT, "device_wait", play_device_wait},
+    {WEIR__SITE_DEVICE_WAIT, "noted", play_noted},
+    {WEIR__SITE_FREE_AFTER, "free_after", play_free_after},
+    {WEIR__SITE_HOST_WAIT, "move", play_move},
+    {WEIR__SITE_PAGE_MOVE, "move", play_move},
+    {WEIR__SITE_HOST_WAIT, "per_stream", play_per_stream},
+};
+
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
+
+static const char *program;
+
+/* Plays a scene with one site taken out (NULL: none); gives how the process ended, and the end of what it said. */
+static int play(const char *site, const char *scene, char *said, size_t room) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        if (freopen("/dev/null", "w", stdout) == NULL) _exit(7);
+        if (site != NULL) setenv("WEIR_MUTATE", site, 1);
+        setenv("WEIR_EMU", "watch:abort,clock:virtual", 1);
+        execl(program, program, scene, (char *)NULL);
+        _exit(7);
+    }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t more; got + 1 < room && (more = read(ends[0], said + got, room - 1 - got)) > 0;) got += (size_t)more;
+    said[got] = 0;
+    close(ends[0]);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void the_watch_catches_every_wait_that_is_taken_out(void **state) {
+    (void)state;
+#ifdef NDEBUG
+    print_message("skipped: a build without assertions has no mutations\n");
+    skip();
+#endif
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+        char said[4096];
+        int status = play(NULL, sites[i].scene, said, sizeof said);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("%s: %s", sites[i].scene, said);
+        status = play(sites[i].site, sites[i].scene, said, sizeof said);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strstr(said, "watch:abort: ") == NULL)
+            fail_msg("%s without %s: status %d; %s", sites[i].scene, sites[i].site, status, said);
+    }
+}
+
+static const char *wanted;
+
+static void play_the_wanted_scene(void **state) {
+    (void)state;
+    size_t i = 0;
+    while (i < sizeof sites / sizeof *sites && strcmp(sites[i].scene, wanted) != 0) i++;
+    assert_true(i < sizeof sites / sizeof *sites);
+    sites[i].play();
+    assert_int_equal(wrong_bytes(), 0);
+}
+
+int main(int count, char **words) {
+    program = words[0];
+    wanted = count > 1 ? words[1] : NULL;
+    const struct CMUnitTest scene[] = {cmocka_unit_test(play_the_wanted_scene)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_watch_catches_every_wait_that_is_taken_out)};
+    return wanted != NULL ? cmocka_run_group_tests(scene, NULL, NULL)
+                          : cmocka_run_group_tests_name("watch_mutation", tests, NULL, NULL);
+}
