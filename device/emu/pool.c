@@ -3,7 +3,6 @@
 
 #include <assert.h>
 
-#include "device/emu/capture.h"
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
@@ -97,7 +96,7 @@ static void account(CUmemoryPool pool, size_t bytes) {
 }
 
 CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes, uintptr_t *start) {
-    if (queue->capture != NULL) return emu_capture_refuse(queue);
+    if (queue->capture != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* and the capture goes on */
     if (bytes == 0 || bytes > SIZE_MAX / 2) return bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     const struct emu_plain plain = {.context = queue->context, .device = pool->device, .pool = pool};
     const size_t whole = rounded(bytes);
@@ -114,7 +113,7 @@ CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes
 CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
     CUdevice device;
     bool pooled;
-    if (queue->capture != NULL) return emu_capture_refuse(queue);
+    if (queue->capture != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* and the capture goes on */
     CUresult code = emu_memory_begin_free(start, &device, &pooled);
     if (code != CUDA_SUCCESS) return code;
     const struct emu_operation operation = {.kind = EMU_FREE, .name = "free", .described = true, .free = start};

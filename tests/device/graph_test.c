@@ -218,6 +218,24 @@ static void branches_without_order_race(void **state) {
     assert_done(cu.cuGraphExecDestroy(exec));
 }
 
+/* Also when one stream's front was replaced: its earlier nodes and its later ones have no order then. */
+static void what_a_replaced_front_cut_off_is_a_branch(void **state) {
+    (void)state;
+    begin();
+    access_piece("cut off", 0, true, scene.a);
+    assert_done(cu.cuStreamUpdateCaptureDependencies(scene.a, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    access_piece("later", 0, false, scene.a);
+    CUgraphExec exec = instantiate_only(end());
+    struct weir_emu_report report = {.size = sizeof report};
+    launch(exec, scene.a);
+    assert_done(cu.weirEmuWatchReport(0, &report));
+    assert_string_equal(report.first, "cut off");
+    assert_string_equal(report.second, "later");
+    assert_done(cu.weirEmuWatchClear());
+    access_piece("behind", 0, true, scene.a); /* both are over */
+    assert_done(cu.cuGraphExecDestroy(exec));
+}
+
 static void branches_with_order_do_not(void **state) {
     (void)state;
     begin();
@@ -425,6 +443,7 @@ int main(void) {
         scene_test(the_stream_goes_on_after_the_whole_of_it),
         scene_test(a_launch_is_ordered_with_the_legacy_stream),
         scene_test(branches_without_order_race),
+        scene_test(what_a_replaced_front_cut_off_is_a_branch),
         scene_test(branches_with_order_do_not),
         scene_test(a_graph_launched_in_a_capture_becomes_part_of_it),
         scene_test(external_events_are_nodes),
