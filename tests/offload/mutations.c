@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each order of offload/order.h is needed: with it taken out, the program `offload_order` fails. */
+/* Each order of offload/order.h is needed: with it taken out, the program `offload_order` fails; and also where its gates
+ * hold nothing back, so that no byte comes out wrong, the watch ends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,10 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,40 +32,72 @@ static const struct {
     {"host.idle", "a_program_is_not_given_a_host_block_that_a_copy_still_reads"},
 };
 
-/* The exit status of one order test with one site taken out (NULL: none). */
-static int run_without(const char *site, const char *test) {
+enum timing { HELD_BACK, LUCKY };
+
+/* The status of one order test with one site taken out (NULL: none), and the end of what it says on standard error. */
+static int run_without(const char *site, const char *test, enum timing timing, char *said, size_t room) {
     char self[PATH_MAX] = {0};
     char program[PATH_MAX + 32];
+    int ends[2];
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     snprintf(program, sizeof program, "%s/offload_order", dirname(self));
+    assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int quiet = open("/dev/null", O_WRONLY);
-        dup2(quiet, STDOUT_FILENO);
-        dup2(quiet, STDERR_FILENO);
+        dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
         if (site != NULL) setenv("WEIR_MUTATE", site, 1);
+        if (timing == LUCKY) setenv("WEIR_TEST_LUCKY", "1", 1);
+        setenv("WEIR_EMU", timing == LUCKY ? "watch:abort,clock:virtual" : "watch:off", 1);
         execl(program, program, test, (char *)NULL);
         _exit(0); /* counts as "not noticed" */
     }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t more; got + 1 < room && (more = read(ends[0], said + got, room - 1 - got)) > 0;) got += (size_t)more;
+    said[got] = '\0';
+    close(ends[0]);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
 }
 
-static void each_order_that_is_taken_out_is_noticed(void **state) {
-    (void)state;
+static void need_mutations(void) {
 #if defined(NDEBUG)
     print_message("skipped: orders can be taken out only in builds with assertions\n");
     skip();
 #endif
-    assert_int_equal(run_without(NULL, orders[0].test), 0);
+}
+
+static void each_order_that_is_taken_out_is_noticed(void **state) {
+    (void)state;
+    char said[4096];
+    need_mutations();
+    assert_int_equal(run_without(NULL, orders[0].test, HELD_BACK, said, sizeof said), 0);
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (run_without(orders[i].site, orders[i].test) == 0)
+        if (run_without(orders[i].site, orders[i].test, HELD_BACK, said, sizeof said) == 0)
             fail_msg("%s passes without %s", orders[i].test, orders[i].site);
 }
 
+static void the_watch_catches_each_order_that_is_taken_out_where_nothing_is_held_back(void **state) {
+    (void)state;
+    char said[4096];
+    need_mutations();
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        int status = run_without(NULL, orders[i].test, LUCKY, said, sizeof said);
+        if (status != 0) fail_msg("%s: status %d; %s", orders[i].test, status, said);
+        status = run_without(orders[i].site, orders[i].test, LUCKY, said, sizeof said);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strstr(said, "watch:abort: ") == NULL)
+            fail_msg("%s without %s: status %d; %s", orders[i].test, orders[i].site, status, said);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_order_that_is_taken_out_is_noticed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_order_that_is_taken_out_is_noticed),
+        cmocka_unit_test(the_watch_catches_each_order_that_is_taken_out_where_nothing_is_held_back),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,13 +84,29 @@ static void stand_at_gate(void *argument) {
     pthread_mutex_unlock(&gate->lock);
 }
 
+/* The timing is lucky: nothing is held back, and yet all comes in the right order. */
+static bool is_lucky(void) { return getenv("WEIR_TEST_LUCKY") != NULL; }
+
+static void nothing(void *argument) { (void)argument; }
+
+/* Something that takes a while of virtual time, so that the host does not see the end of what is behind it. */
+static void be_busy(struct world *world, weir_stream stream) {
+    static const struct weir_access none;
+    const struct weir_work work = {.name = "busy", .run = nothing, .accesses = &none, .bytes = 1e12};
+    assert_ok(weir_device_submit(world->device, &work, stream));
+}
+
 struct gate *gate_close(struct world *world, weir_stream stream) {
     struct gate *gate = calloc(1, sizeof *gate);
     assert_non_null(gate);
     pthread_mutex_init(&gate->lock, NULL);
     pthread_cond_init(&gate->changed, NULL);
     const struct weir_work work = {.name = "gate", .run = stand_at_gate, .argument = gate};
-    assert_ok(weir_device_submit(world->device, &work, stream));
+    gate->passed = is_lucky();
+    if (is_lucky())
+        be_busy(world, stream);
+    else
+        assert_ok(weir_device_submit(world->device, &work, stream));
     gate->next = closed_gates;
     closed_gates = gate;
     return gate;
@@ -121,6 +137,7 @@ void assert_held_back(struct world *world, weir_stream stream) {
     const long pause_ns = 1000000;
     const int tries = getenv("WEIR_MUTATE") != NULL ? 5000 : 20;
     weir_event position;
+    if (is_lucky()) return;
     assert_ok(weir_event_create(world->device, false, &position));
     assert_ok(weir_event_record(world->device, position, stream));
     for (int i = 0; i < tries; i++) {

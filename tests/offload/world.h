@@ -41,7 +41,8 @@ void world_close(struct world *world);
 /* Only the device, its pool and streams. */
 void world_open_device(struct world *world, size_t capacity_bytes);
 
-/* ---- gates: work that does not end before the test opens it ---- */
+/* ---- gates: work that does not end before the test opens it; with WEIR_TEST_LUCKY set it takes a while, and
+ * ends by itself ---- */
 
 struct gate;
 /* Queues a gate on a stream. */
