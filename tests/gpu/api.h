@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the CUDA driver API that the cases ask about, declared here on its own, so that the suite needs a compiler alone
- * and shares no declaration with what it tests. With GPU_TOOLKIT_HEADER types and values come from the Toolkit's cuda.h. */
+/* The part of the CUDA driver API that the cases ask about, declared here on its own, so that the suite needs a compiler
+ * alone and shares no declaration with what it tests. With GPU_TOOLKIT_HEADER types and values come from the Toolkit's
+ * cuda.h. */
 #ifndef GPU_API_H
 #define GPU_API_H
 
@@ -263,7 +264,7 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(DeviceGet, "cuDeviceGet", (CUdevice * device, int ordinal))                                                      \
     X(DeviceGetName, "cuDeviceGetName", (char *name, int room, CUdevice device))                                       \
     X(DeviceGetUuid, "cuDeviceGetUuid_v2", (CUuuid * uuid, CUdevice device))                                           \
-    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *bytes, CUdevice device))                                         \
+    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, CUdevice device))                                        \
     X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *value, CUdevice_attribute attribute, CUdevice device))         \
     X(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *id, int room, CUdevice device))                                 \
     X(DeviceGetByPCIBusId, "cuDeviceGetByPCIBusId", (CUdevice * device, const char *id))                               \
@@ -295,12 +296,12 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(GetProcAddressOld, "cuGetProcAddress", (const char *symbol, void **function, int version, uint64_t flags))
 
 #define GPU_MEMORY_ENTRIES(X)                                                                                          \
-    X(MemGetInfo, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes))                                        \
+    X(MemGetInfo, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))                                      \
     X(MemAlloc, "cuMemAlloc_v2", (CUdeviceptr * address, size_t bytes))                                                \
     X(MemAllocPitch, "cuMemAllocPitch_v2",                                                                             \
-      (CUdeviceptr * address, size_t *pitch, size_t width_bytes, size_t height, unsigned element_bytes))               \
+      (CUdeviceptr * address, size_t * pitch, size_t width_bytes, size_t height, unsigned element_bytes))              \
     X(MemFree, "cuMemFree_v2", (CUdeviceptr address))                                                                  \
-    X(MemGetAddressRange, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *bytes, CUdeviceptr address))         \
+    X(MemGetAddressRange, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t * bytes, CUdeviceptr address))        \
     X(MemAddressReserve, "cuMemAddressReserve",                                                                        \
       (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags))           \
     X(MemAddressFree, "cuMemAddressFree", (CUdeviceptr address, size_t bytes))                                         \
@@ -314,10 +315,9 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemUnmap, "cuMemUnmap", (CUdeviceptr address, size_t bytes))                                                     \
     X(MemSetAccess, "cuMemSetAccess",                                                                                  \
       (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count))                                \
-    X(MemGetAccess, "cuMemGetAccess",                                                                                  \
-      (unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address))                                 \
+    X(MemGetAccess, "cuMemGetAccess", (unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)) \
     X(MemGetAllocationGranularity, "cuMemGetAllocationGranularity",                                                    \
-      (size_t *bytes, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option))                 \
+      (size_t * bytes, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option))                \
     X(MemRetainAllocationHandle, "cuMemRetainAllocationHandle",                                                        \
       (CUmemGenericAllocationHandle * handle, void *address))                                                          \
     X(MemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle",                                  \
@@ -330,8 +330,7 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                                         \
       (CUdeviceptr * device_address, void *address, unsigned flags))                                                   \
     X(MemHostGetFlags, "cuMemHostGetFlags", (unsigned *flags, void *address))                                          \
-    X(PointerGetAttribute, "cuPointerGetAttribute",                                                                    \
-      (void *data, CUpointer_attribute attribute, CUdeviceptr address))                                                \
+    X(PointerGetAttribute, "cuPointerGetAttribute", (void *data, CUpointer_attribute attribute, CUdeviceptr address))  \
     X(PointerGetAttributes, "cuPointerGetAttributes",                                                                  \
       (unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address))                             \
     X(MemAllocAsync, "cuMemAllocAsync", (CUdeviceptr * address, size_t bytes, CUstream stream))                        \
@@ -344,10 +343,8 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemPoolCreate, "cuMemPoolCreate", (CUmemoryPool * pool, const CUmemPoolProps *properties))                       \
     X(MemPoolDestroy, "cuMemPoolDestroy", (CUmemoryPool pool))                                                         \
     X(MemPoolTrimTo, "cuMemPoolTrimTo", (CUmemoryPool pool, size_t bytes))                                             \
-    X(MemPoolGetAttribute, "cuMemPoolGetAttribute",                                                                    \
-      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \
-    X(MemPoolSetAttribute, "cuMemPoolSetAttribute",                                                                    \
-      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))
+    X(MemPoolGetAttribute, "cuMemPoolGetAttribute", (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))   \
+    X(MemPoolSetAttribute, "cuMemPoolSetAttribute", (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))
 
 #define GPU_COPY_ENTRIES(X)                                                                                            \
     X(Memcpy, "cuMemcpy", (CUdeviceptr to, CUdeviceptr from, size_t bytes))                                            \
@@ -371,12 +368,10 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemsetD8Async, "cuMemsetD8Async", (CUdeviceptr at, unsigned char value, size_t count, CUstream stream))          \
     X(MemsetD16Async, "cuMemsetD16Async", (CUdeviceptr at, unsigned short value, size_t count, CUstream stream))       \
     X(MemsetD32Async, "cuMemsetD32Async", (CUdeviceptr at, unsigned value, size_t count, CUstream stream))             \
-    X(MemsetD2D8, "cuMemsetD2D8_v2",                                                                                   \
-      (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height))                                \
+    X(MemsetD2D8, "cuMemsetD2D8_v2", (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height)) \
     X(MemsetD2D16, "cuMemsetD2D16_v2",                                                                                 \
       (CUdeviceptr at, size_t pitch, unsigned short value, size_t width, size_t height))                               \
-    X(MemsetD2D32, "cuMemsetD2D32_v2",                                                                                 \
-      (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height))
+    X(MemsetD2D32, "cuMemsetD2D32_v2", (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height))
 
 #define GPU_STREAM_ENTRIES(X)                                                                                          \
     X(StreamCreate, "cuStreamCreate", (CUstream * stream, unsigned flags))                                             \
@@ -387,7 +382,7 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream stream, CUevent event, unsigned flags))                          \
     X(StreamGetFlags, "cuStreamGetFlags", (CUstream stream, unsigned *flags))                                          \
     X(StreamGetPriority, "cuStreamGetPriority", (CUstream stream, int *priority))                                      \
-    X(StreamGetCtx, "cuStreamGetCtx", (CUstream stream, CUcontext *context))                                           \
+    X(StreamGetCtx, "cuStreamGetCtx", (CUstream stream, CUcontext * context))                                          \
     X(StreamGetId, "cuStreamGetId", (CUstream stream, unsigned long long *id))                                         \
     X(EventCreate, "cuEventCreate", (CUevent * event, unsigned flags))                                                 \
     X(EventDestroy, "cuEventDestroy_v2", (CUevent event))                                                              \
@@ -398,14 +393,14 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(EventElapsedTime, "cuEventElapsedTime", (float *ms, CUevent begin, CUevent end))                                 \
     X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn function, void *argument))                        \
     X(StreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream stream, CUstreamCaptureMode mode))                      \
-    X(StreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph *graph))                                       \
-    X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, CUstreamCaptureStatus *status))                      \
+    X(StreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                                      \
+    X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, CUstreamCaptureStatus * status))                     \
     X(StreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2",                                                               \
-      (CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,        \
+      (CUstream stream, CUstreamCaptureStatus * status, uint64_t * id, CUgraph * graph, const CUgraphNode **nodes,     \
        size_t *count))                                                                                                 \
     X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (CUstreamCaptureMode * mode))              \
     X(GraphDestroy, "cuGraphDestroy", (CUgraph graph))                                                                 \
-    X(GraphGetNodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode *nodes, size_t *count))                            \
+    X(GraphGetNodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode * nodes, size_t * count))                          \
     X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                                                 \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                                             \
     X(GraphLaunch, "cuGraphLaunch", (CUgraphExec executable, CUstream stream))                                         \

@@ -2,10 +2,10 @@
 /* Streams that are captured into graphs, what is illegal meanwhile, and graphs that are launched. */
 #include "suite.h"
 
-#define SUBJECT "capture"
+#define SUBJECT   "capture"
 #define REFERENCE "CUDA Driver API, Stream Management, "
-#define GUIDE "CUDA C++ Programming Guide, CUDA Graphs, Creating a Graph Using Stream Capture, "
-#define RESULTS "CUDA Driver API, Data types, "
+#define GUIDE     "CUDA C++ Programming Guide, CUDA Graphs, Creating a Graph Using Stream Capture, "
+#define RESULTS   "CUDA Driver API, Data types, "
 
 enum { BYTES = 1 << 14 };
 
@@ -63,7 +63,8 @@ CASE(a_stream_says_whether_it_is_captured, REFERENCE "cuStreamIsCapturing") {
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(captured_work_happens_when_the_graph_is_launched, REFERENCE "cuStreamBeginCapture: \"will not be executed, but will instead be captured into a graph\"") {
+CASE(captured_work_happens_when_the_graph_is_launched,
+     REFERENCE "cuStreamBeginCapture: \"will not be executed, but will instead be captured into a graph\"") {
     const CUdeviceptr block = new_block(BYTES);
     set(block, 1, BYTES, NULL);
     OK(cu.CtxSynchronize());
@@ -102,13 +103,17 @@ CASE(a_graph_is_launched_as_often_as_one_likes, "CUDA Driver API, Graph Manageme
     OK(cu.MemFreeHost(mine));
 }
 
-CASE(a_launch_has_its_place_in_the_stream, "CUDA Driver API, Graph Management, cuGraphLaunch: \"Each launch is ordered behind both any previous work in hStream\"") {
+CASE(a_launch_has_its_place_in_the_stream, "CUDA Driver API, Graph Management, cuGraphLaunch: \"Each launch is ordered "
+                                           "behind both any previous work in hStream\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     mark(stream, 2);
     mark(stream, 3);
     CUgraph graph = end_capture(stream);
     CUgraphExec executable = made_ready(graph);
+    OK(cu.GraphLaunch(executable, stream)); /* whatever a first launch has to load is there now */
+    OK(cu.StreamSynchronize(stream));
+    CHECK(marks_are("23"));
     struct gate *gate = hold(stream);
     mark(stream, 1);
     OK(cu.GraphLaunch(executable, stream));
@@ -138,12 +143,17 @@ CASE(an_executable_outlives_its_graph, "CUDA Driver API, Graph Management, cuGra
     OK(cu.MemFree(block));
 }
 
-CASE(an_executable_destroyed_in_flight_is_finished, "CUDA Driver API, Graph Management, cuGraphExecDestroy: \"it will not be terminated, but rather freed asynchronously on completion\"") {
+CASE(an_executable_destroyed_in_flight_is_finished,
+     "CUDA Driver API, Graph Management, cuGraphExecDestroy: \"it will not be terminated, but rather freed "
+     "asynchronously on completion\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     set(block, 9, BYTES, stream);
     CUgraph graph = end_capture(stream);
     CUgraphExec executable = made_ready(graph);
+    OK(cu.GraphLaunch(executable, stream));
+    set(block, 1, BYTES, stream);
+    OK(cu.StreamSynchronize(stream));
     struct gate *gate = hold(stream);
     OK(cu.GraphLaunch(executable, stream));
     OK(cu.GraphExecDestroy(executable));
@@ -171,7 +181,8 @@ CASE(a_captured_operation_is_a_node, "CUDA Driver API, Graph Management, cuGraph
     OK(cu.MemFree(block));
 }
 
-CASE(each_capture_has_a_number_of_its_own, REFERENCE "cuStreamGetCaptureInfo: \"an id for the capture sequence, which is unique over the lifetime of the process\"") {
+CASE(each_capture_has_a_number_of_its_own, REFERENCE
+     "cuStreamGetCaptureInfo: \"an id for the capture sequence, which is unique over the lifetime of the process\"") {
     uint64_t ids[2] = {0, 0};
     for (int times = 0; times < 2; times++) {
         CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -228,7 +239,8 @@ CASE(branches_that_do_not_come_back_spoil_a_capture, RESULTS "CUDA_ERROR_STREAM_
     OK(cu.MemFree(block));
 }
 
-CASE(a_capture_ends_on_the_stream_where_it_began, RESULTS "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: \"The capture was not initiated in this stream\"") {
+CASE(a_capture_ends_on_the_stream_where_it_began,
+     RESULTS "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: \"The capture was not initiated in this stream\"") {
     CUevent fork = new_event(), join = new_event();
     CUgraph graph = NULL;
     CUstream other = new_stream(CU_STREAM_NON_BLOCKING), stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -255,7 +267,9 @@ CASE(two_captures_do_not_become_one, RESULTS "CUDA_ERROR_STREAM_CAPTURE_MERGE") 
     OK(cu.EventDestroy(event));
 }
 
-CASE(a_capture_does_not_wait_for_what_is_outside, RESULTS "CUDA_ERROR_STREAM_CAPTURE_ISOLATION: \"a dependency would have been created that crosses the capture sequence boundary\"") {
+CASE(a_capture_does_not_wait_for_what_is_outside,
+     RESULTS "CUDA_ERROR_STREAM_CAPTURE_ISOLATION: \"a dependency would have been created that crosses the capture "
+             "sequence boundary\"") {
     CUevent event = new_event();
     CUstream outside = new_stream(CU_STREAM_NON_BLOCKING);
     OK(cu.EventRecord(event, outside));
@@ -283,12 +297,14 @@ CASE(other_streams_work_on_during_a_capture, GUIDE "streams that take no part ar
 
 /* ---- what is illegal -------------------------------------------------------------------------------------------- */
 
-CASE(the_legacy_stream_is_not_captured, REFERENCE "cuStreamBeginCapture: \"Capture may not be initiated if stream is CU_STREAM_LEGACY\"") {
+CASE(the_legacy_stream_is_not_captured,
+     REFERENCE "cuStreamBeginCapture: \"Capture may not be initiated if stream is CU_STREAM_LEGACY\"") {
     REFUSED(cu.StreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
     REFUSED(cu.StreamBeginCapture(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-CASE(a_captured_stream_is_not_captured_again, REFERENCE "cuStreamBeginCapture: \"it may only be initiated if the stream is not already in capture mode\"") {
+CASE(a_captured_stream_is_not_captured_again,
+     REFERENCE "cuStreamBeginCapture: \"it may only be initiated if the stream is not already in capture mode\"") {
     CUgraph graph = NULL;
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     REFUSED(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -296,7 +312,8 @@ CASE(a_captured_stream_is_not_captured_again, REFERENCE "cuStreamBeginCapture: \
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(a_capture_that_was_not_begun_does_not_end, REFERENCE "cuStreamEndCapture: \"Capture must have been initiated on hStream\"") {
+CASE(a_capture_that_was_not_begun_does_not_end,
+     REFERENCE "cuStreamEndCapture: \"Capture must have been initiated on hStream\"") {
     CUgraph graph;
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     REFUSED(cu.StreamEndCapture(stream, &graph));
@@ -304,62 +321,72 @@ CASE(a_capture_that_was_not_begun_does_not_end, REFERENCE "cuStreamEndCapture: \
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(a_captured_stream_cannot_be_waited_for, GUIDE "Prohibited and Unhandled Operations: \"invalid to synchronize or query the execution status of a stream which is being captured\"") {
+CASE(a_captured_stream_cannot_be_waited_for, GUIDE "Prohibited and Unhandled Operations: \"invalid to synchronize or "
+                                                   "query the execution status of a stream which is being captured\"") {
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     GIVES(cu.StreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQUAL(CU_STREAM_CAPTURE_STATUS_INVALIDATED, status_of(stream));
     end_spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CASE(a_captured_stream_cannot_be_queried, GUIDE "Prohibited and Unhandled Operations: \"invalid to synchronize or query the execution status of a stream which is being captured\"") {
+CASE(a_captured_stream_cannot_be_queried, GUIDE "Prohibited and Unhandled Operations: \"invalid to synchronize or "
+                                                "query the execution status of a stream which is being captured\"") {
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     GIVES(cu.StreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     end_spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CASE(a_context_with_a_captured_stream_cannot_be_waited_for, GUIDE "Prohibited and Unhandled Operations: nor \"a broader handle which encompasses active stream capture\"") {
+CASE(a_context_with_a_captured_stream_cannot_be_waited_for,
+     GUIDE "Prohibited and Unhandled Operations: nor \"a broader handle which encompasses active stream capture\"") {
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     GIVES(cu.CtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     end_spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CASE(a_captured_event_cannot_be_queried, RESULTS "CUDA_ERROR_CAPTURED_EVENT: \"not permitted on an event which was last recorded in a capturing stream\"") {
+CASE(a_captured_event_cannot_be_queried,
+     RESULTS "CUDA_ERROR_CAPTURED_EVENT: \"not permitted on an event which was last recorded in a capturing stream\"") {
     CUevent event = new_event();
     CUgraph graph = NULL;
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cu.EventRecord(event, stream));
-    GIVES(cu.EventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+    GIVES(cu.EventQuery(event), CUDA_ERROR_CAPTURED_EVENT, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     cu.StreamEndCapture(stream, &graph);
     OK(cu.StreamDestroy(stream));
     OK(cu.EventDestroy(event));
 }
 
-CASE(a_captured_event_cannot_be_waited_for_by_the_host, RESULTS "CUDA_ERROR_CAPTURED_EVENT: \"not permitted on an event which was last recorded in a capturing stream\"") {
+CASE(a_captured_event_cannot_be_waited_for_by_the_host,
+     RESULTS "CUDA_ERROR_CAPTURED_EVENT: \"not permitted on an event which was last recorded in a capturing stream\"") {
     CUevent event = new_event();
     CUgraph graph = NULL;
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cu.EventRecord(event, stream));
-    GIVES(cu.EventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT);
+    GIVES(cu.EventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     cu.StreamEndCapture(stream, &graph);
     OK(cu.StreamDestroy(stream));
     OK(cu.EventDestroy(event));
 }
 
-CASE(an_allocation_is_unsafe_during_a_capture, REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_GLOBAL, \"prohibited from potentially unsafe API calls\"") {
+CASE(an_allocation_is_unsafe_during_a_capture,
+     REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_GLOBAL, \"prohibited from potentially unsafe "
+               "API calls\"") {
     CUdeviceptr block;
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     GIVES(cu.MemAlloc(&block, BYTES), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     end_spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CASE(an_allocation_is_unsafe_during_a_capture_of_the_thread, REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_THREAD_LOCAL") {
+CASE(an_allocation_is_unsafe_during_a_capture_of_the_thread,
+     REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_THREAD_LOCAL") {
     CUdeviceptr block;
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     GIVES(cu.MemAlloc(&block, BYTES), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     end_spoiled(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CASE(an_allocation_is_allowed_during_a_relaxed_capture, REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_RELAXED, \"not prohibited from potentially unsafe API calls\"") {
+CASE(an_allocation_is_allowed_during_a_relaxed_capture,
+     REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_RELAXED, \"not prohibited from potentially "
+               "unsafe API calls\"") {
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_RELAXED);
     const CUdeviceptr block = new_block(BYTES);
     OK(cu.GraphDestroy(end_capture(stream)));
@@ -367,7 +394,9 @@ CASE(an_allocation_is_allowed_during_a_relaxed_capture, REFERENCE "cuThreadExcha
     OK(cu.MemFree(block));
 }
 
-CASE(legacy_work_during_the_capture_of_a_blocking_stream_is_refused, RESULTS "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: \"a disallowed implicit dependency on a current capture sequence from cudaStreamLegacy\"") {
+CASE(legacy_work_during_the_capture_of_a_blocking_stream_is_refused,
+     RESULTS "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: \"a disallowed implicit dependency on a current capture sequence "
+             "from cudaStreamLegacy\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_DEFAULT);
     OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -376,7 +405,8 @@ CASE(legacy_work_during_the_capture_of_a_blocking_stream_is_refused, RESULTS "CU
     OK(cu.MemFree(block));
 }
 
-CASE(asking_the_legacy_stream_does_not_spoil_the_capture_of_a_blocking_one, REFERENCE "cuStreamIsCapturing: \"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ... The blocking stream capture is not invalidated\"") {
+CASE(asking_the_legacy_stream_does_not_spoil_the_capture_of_a_blocking_one, REFERENCE
+     "cuStreamIsCapturing: \"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ... The blocking stream capture is not invalidated\"") {
     CUstreamCaptureStatus status;
     CUstream stream = new_stream(CU_STREAM_DEFAULT);
     OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -386,7 +416,9 @@ CASE(asking_the_legacy_stream_does_not_spoil_the_capture_of_a_blocking_one, REFE
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(legacy_work_during_the_capture_of_a_non_blocking_stream_goes_on, GUIDE "Prohibited and Unhandled Operations: the legacy stream has implicit dependencies on streams \"not created with cudaStreamNonBlocking\"") {
+CASE(legacy_work_during_the_capture_of_a_non_blocking_stream_goes_on,
+     GUIDE "Prohibited and Unhandled Operations: the legacy stream has implicit dependencies on streams \"not created "
+           "with cudaStreamNonBlocking\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_RELAXED);
     set(block, 3, BYTES, NULL);
@@ -420,7 +452,9 @@ CASE(a_capture_ends_in_the_thread_where_it_began, RESULTS "CUDA_ERROR_STREAM_CAP
     OK(cu.StreamDestroy(ending.stream));
 }
 
-CASE(a_relaxed_capture_ends_in_any_thread, REFERENCE "cuStreamBeginCapture: \"If mode is not CU_STREAM_CAPTURE_MODE_RELAXED, cuStreamEndCapture must be called on this stream from the same thread\"") {
+CASE(a_relaxed_capture_ends_in_any_thread,
+     REFERENCE "cuStreamBeginCapture: \"If mode is not CU_STREAM_CAPTURE_MODE_RELAXED, cuStreamEndCapture must be "
+               "called on this stream from the same thread\"") {
     struct ending ending = {new_capture(CU_STREAM_CAPTURE_MODE_RELAXED), NULL, CUDA_ERROR_UNKNOWN};
     on_another_thread(end_in_thread, &ending);
     OK(ending.code);
@@ -429,7 +463,8 @@ CASE(a_relaxed_capture_ends_in_any_thread, REFERENCE "cuStreamBeginCapture: \"If
     OK(cu.StreamDestroy(ending.stream));
 }
 
-CASE(a_threads_mode_is_exchanged, REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_GLOBAL \"is the default mode\"") {
+CASE(a_threads_mode_is_exchanged,
+     REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_GLOBAL \"is the default mode\"") {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     OK(cu.ThreadExchangeStreamCaptureMode(&mode));
     CHECK_EQUAL(CU_STREAM_CAPTURE_MODE_GLOBAL, mode);
@@ -437,7 +472,8 @@ CASE(a_threads_mode_is_exchanged, REFERENCE "cuThreadExchangeStreamCaptureMode: 
     CHECK_EQUAL(CU_STREAM_CAPTURE_MODE_RELAXED, mode);
 }
 
-CASE(a_relaxed_thread_may_allocate_during_its_capture, REFERENCE "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_RELAXED, \"The local thread is not prohibited\"") {
+CASE(a_relaxed_thread_may_allocate_during_its_capture, REFERENCE
+     "cuThreadExchangeStreamCaptureMode: CU_STREAM_CAPTURE_MODE_RELAXED, \"The local thread is not prohibited\"") {
     CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     OK(cu.ThreadExchangeStreamCaptureMode(&mode));

@@ -2,9 +2,9 @@
 /* Contexts: the primary one of a device, those that a program makes, and which is current. */
 #include "suite.h"
 
-#define SUBJECT "contexts"
+#define SUBJECT   "contexts"
 #define REFERENCE "CUDA Driver API, Context Management, "
-#define PRIMARY "CUDA Driver API, Primary Context Management, "
+#define PRIMARY   "CUDA Driver API, Primary Context Management, "
 
 enum { BYTES = 1 << 14 };
 
@@ -35,7 +35,8 @@ CASE(a_device_that_is_not_there_has_no_primary_context, PRIMARY "cuDevicePrimary
     GIVES(cu.DevicePrimaryCtxRetain(&context, device_count() + 5), CUDA_ERROR_INVALID_DEVICE);
 }
 
-CASE_BARE(retaining_a_primary_context_does_not_make_it_current, PRIMARY "cuDevicePrimaryCtxRetain: \"the newly retained context is not pushed onto the stack\"") {
+CASE_BARE(retaining_a_primary_context_does_not_make_it_current,
+          PRIMARY "cuDevicePrimaryCtxRetain: \"the newly retained context is not pushed onto the stack\"") {
     CUcontext context = NULL;
     OK(cu.Init(0));
     OK(cu.DevicePrimaryCtxRetain(&context, DEVICE));
@@ -43,7 +44,8 @@ CASE_BARE(retaining_a_primary_context_does_not_make_it_current, PRIMARY "cuDevic
     OK(cu.DevicePrimaryCtxRelease(DEVICE));
 }
 
-CASE_BARE(a_primary_context_that_was_not_retained_is_not_released, PRIMARY "cuDevicePrimaryCtxRelease: \"will fail with CUDA_ERROR_INVALID_CONTEXT\"") {
+CASE_BARE(a_primary_context_that_was_not_retained_is_not_released,
+          PRIMARY "cuDevicePrimaryCtxRelease: \"will fail with CUDA_ERROR_INVALID_CONTEXT\"") {
     OK(cu.Init(0));
     GIVES(cu.DevicePrimaryCtxRelease(DEVICE), CUDA_ERROR_INVALID_CONTEXT);
 }
@@ -55,7 +57,9 @@ static int active(void) {
     return is_active;
 }
 
-CASE_BARE(a_primary_context_is_active_from_the_first_retain_to_the_last_release, PRIMARY "cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxRelease: \"automatically reset once the last reference to it is released\"") {
+CASE_BARE(a_primary_context_is_active_from_the_first_retain_to_the_last_release,
+          PRIMARY "cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxRelease: \"automatically reset once the last "
+                  "reference to it is released\"") {
     CUcontext context;
     OK(cu.Init(0));
     CHECK_EQUAL(0, active());
@@ -68,7 +72,8 @@ CASE_BARE(a_primary_context_is_active_from_the_first_retain_to_the_last_release,
     CHECK_EQUAL(0, active());
 }
 
-CASE_BARE(the_last_release_frees_what_the_context_held, PRIMARY "cuDevicePrimaryCtxRelease: \"automatically reset once the last reference to it is released\"") {
+CASE_BARE(the_last_release_frees_what_the_context_held,
+          PRIMARY "cuDevicePrimaryCtxRelease: \"automatically reset once the last reference to it is released\"") {
     OK(cu.Init(0));
     size_t before = 0;
     for (int times = 0; times < 2; times++) {
@@ -78,13 +83,15 @@ CASE_BARE(the_last_release_frees_what_the_context_held, PRIMARY "cuDevicePrimary
         if (times == 0) {
             before = free_memory();
             new_block(large_amount());
-        } else CHECK(free_memory() >= before - large_amount() / 2);
+        } else
+            CHECK(free_memory() >= before - large_amount() / 2);
         OK(cu.CtxPopCurrent(&context));
         OK(cu.DevicePrimaryCtxRelease(DEVICE));
     }
 }
 
-CASE_BARE(a_reset_frees_and_does_not_release, PRIMARY "cuDevicePrimaryCtxReset: \"Resetting the primary context does not release it\"") {
+CASE_BARE(a_reset_frees_and_does_not_release,
+          PRIMARY "cuDevicePrimaryCtxReset: \"Resetting the primary context does not release it\"") {
     CUcontext context = NULL;
     OK(cu.Init(0));
     OK(cu.DevicePrimaryCtxRetain(&context, DEVICE));
@@ -101,7 +108,8 @@ CASE_BARE(a_reset_frees_and_does_not_release, PRIMARY "cuDevicePrimaryCtxReset: 
     OK(cu.DevicePrimaryCtxRelease(DEVICE));
 }
 
-CASE_BARE(a_primary_context_has_the_flags_that_were_set, PRIMARY "cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxGetState") {
+CASE_BARE(a_primary_context_has_the_flags_that_were_set,
+          PRIMARY "cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxGetState") {
     CUcontext context = NULL;
     unsigned flags = 0;
     int is_active;
@@ -142,7 +150,8 @@ CASE(current_contexts_are_a_stack, REFERENCE "cuCtxPushCurrent, cuCtxPopCurrent"
     CHECK(current() == primary);
 }
 
-CASE(set_current_replaces_the_top_of_the_stack, REFERENCE "cuCtxSetCurrent: \"this will replace the top of that stack with ctx\"") {
+CASE(set_current_replaces_the_top_of_the_stack,
+     REFERENCE "cuCtxSetCurrent: \"this will replace the top of that stack with ctx\"") {
     CUcontext context = new_context(0), popped = NULL;
     OK(cu.CtxPushCurrent(primary));
     OK(cu.CtxSetCurrent(context));
@@ -153,7 +162,8 @@ CASE(set_current_replaces_the_top_of_the_stack, REFERENCE "cuCtxSetCurrent: \"th
     CHECK(current() == primary);
 }
 
-CASE(setting_no_context_pops, REFERENCE "cuCtxSetCurrent: \"If ctx is NULL then this will be equivalent to popping the top\"") {
+CASE(setting_no_context_pops,
+     REFERENCE "cuCtxSetCurrent: \"If ctx is NULL then this will be equivalent to popping the top\"") {
     CUcontext context = new_context(0);
     OK(cu.CtxSetCurrent(NULL));
     CHECK(current() == primary);
@@ -221,7 +231,8 @@ CASE(a_context_has_the_flags_that_it_was_made_with, REFERENCE "cuCtxGetFlags") {
 CASE(a_context_has_a_version, REFERENCE "cuCtxGetApiVersion") {
     unsigned version = 0, same = 0;
     OK(cu.CtxGetApiVersion(primary, &version));
-    OK(cu.CtxGetApiVersion(NULL, &same)); /* "If ctx is NULL, returns the API version used to create the currently bound context" */
+    OK(cu.CtxGetApiVersion(
+        NULL, &same)); /* "If ctx is NULL, returns the API version used to create the currently bound context" */
     CHECK(version >= 3010 && version == same);
 }
 
@@ -233,13 +244,15 @@ CASE(a_context_is_not_made_on_a_device_that_is_not_there, REFERENCE "cuCtxCreate
 
 /* ---- destroy ---------------------------------------------------------------------------------------------------- */
 
-CASE(destroying_the_current_context_pops_it, REFERENCE "cuCtxDestroy: \"then ctx will also be popped from the current thread's context stack\"") {
+CASE(destroying_the_current_context_pops_it,
+     REFERENCE "cuCtxDestroy: \"then ctx will also be popped from the current thread's context stack\"") {
     CUcontext context = new_context(0);
     OK(cu.CtxDestroy(context));
     CHECK(current() == primary);
 }
 
-CASE(destroying_a_context_frees_its_blocks, REFERENCE "cuCtxDestroy: \"These resources also include memory allocations by cuMemAlloc()\"") {
+CASE(destroying_a_context_frees_its_blocks,
+     REFERENCE "cuCtxDestroy: \"These resources also include memory allocations by cuMemAlloc()\"") {
     const size_t before = free_memory();
     CUcontext context = new_context(0);
     new_block(large_amount());
@@ -247,7 +260,8 @@ CASE(destroying_a_context_frees_its_blocks, REFERENCE "cuCtxDestroy: \"These res
     CHECK(free_memory() >= before - large_amount() / 2);
 }
 
-CASE(pages_outlive_the_context_that_they_were_made_in, REFERENCE "cuCtxDestroy \"will not destroy memory allocations by cuMemCreate()\"") {
+CASE(pages_outlive_the_context_that_they_were_made_in,
+     REFERENCE "cuCtxDestroy \"will not destroy memory allocations by cuMemCreate()\"") {
     const size_t unit = granule();
     CUcontext context = new_context(0);
     const CUmemGenericAllocationHandle page = new_page(unit);
@@ -264,7 +278,9 @@ CASE(pages_outlive_the_context_that_they_were_made_in, REFERENCE "cuCtxDestroy \
 
 static void destroy_context(void *argument) { OK(cu.CtxDestroy(argument)); }
 
-CASE_APART(a_context_destroyed_by_another_thread_is_current_and_of_no_use, REFERENCE "cuCtxDestroy: \"ctx will remain current to those threads, and attempting to access ctx ... will result in the error CUDA_ERROR_CONTEXT_IS_DESTROYED\"") {
+CASE_APART(a_context_destroyed_by_another_thread_is_current_and_of_no_use,
+           REFERENCE "cuCtxDestroy: \"ctx will remain current to those threads, and attempting to access ctx ... will "
+                     "result in the error CUDA_ERROR_CONTEXT_IS_DESTROYED\"") {
     CUcontext context = new_context(0);
     on_another_thread(destroy_context, context);
     CHECK(current() == context);
@@ -275,7 +291,8 @@ CASE_APART(a_context_destroyed_by_another_thread_is_current_and_of_no_use, REFER
 
 /* ---- between contexts ------------------------------------------------------------------------------------------- */
 
-CASE(an_event_is_recorded_in_its_own_context_only, "CUDA Driver API, Event Management, cuEventRecord: \"must be from the same context otherwise CUDA_ERROR_INVALID_HANDLE\"") {
+CASE(an_event_is_recorded_in_its_own_context_only, "CUDA Driver API, Event Management, cuEventRecord: \"must be from "
+                                                   "the same context otherwise CUDA_ERROR_INVALID_HANDLE\"") {
     CUevent event = new_event();
     CUcontext context = new_context(0);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -285,7 +302,8 @@ CASE(an_event_is_recorded_in_its_own_context_only, "CUDA Driver API, Event Manag
     OK(cu.EventDestroy(event));
 }
 
-CASE(a_stream_waits_for_an_event_of_another_context, "CUDA Driver API, Stream Management, cuStreamWaitEvent: \"may be from a different context or device\"") {
+CASE(a_stream_waits_for_an_event_of_another_context,
+     "CUDA Driver API, Stream Management, cuStreamWaitEvent: \"may be from a different context or device\"") {
     CUevent event = new_event();
     CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
     CUcontext context = new_context(0), popped;
@@ -307,7 +325,8 @@ CASE(a_stream_waits_for_an_event_of_another_context, "CUDA Driver API, Stream Ma
     OK(cu.EventDestroy(event));
 }
 
-CASE(each_context_has_a_legacy_stream_of_its_own, "CUDA Driver API, Stream synchronization behavior: the legacy stream \"synchronizes with all other streams in the same CUcontext\"") {
+CASE(each_context_has_a_legacy_stream_of_its_own, "CUDA Driver API, Stream synchronization behavior: the legacy stream "
+                                                  "\"synchronizes with all other streams in the same CUcontext\"") {
     CUcontext context = new_context(0), popped;
     const CUdeviceptr block = new_block(BYTES);
     set(block, 1, BYTES, NULL);
@@ -324,7 +343,8 @@ CASE(each_context_has_a_legacy_stream_of_its_own, "CUDA Driver API, Stream synch
     OK(cu.CtxDestroy(context));
 }
 
-CASE(data_is_copied_between_contexts_of_a_device, "CUDA Driver API, Memory Management, cuMemcpyPeer: \"Copies device memory between two contexts\"") {
+CASE(data_is_copied_between_contexts_of_a_device,
+     "CUDA Driver API, Memory Management, cuMemcpyPeer: \"Copies device memory between two contexts\"") {
     static unsigned char back[BYTES];
     const CUdeviceptr block = new_block(BYTES);
     CUcontext context = new_context(0), popped;

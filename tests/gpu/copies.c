@@ -2,8 +2,8 @@
 /* Copies and sets: what they move, and what is over when they return. */
 #include "suite.h"
 
-#define SUBJECT "copies"
-#define REFERENCE "CUDA Driver API, Memory Management, "
+#define SUBJECT         "copies"
+#define REFERENCE       "CUDA Driver API, Memory Management, "
 #define SYNCHRONIZATION "CUDA Driver API, API synchronization behavior, "
 
 enum { BYTES = 1 << 16 };
@@ -42,7 +42,8 @@ CASE(device_memory_is_copied_on_the_device, REFERENCE "cuMemcpyDtoD") {
     OK(cu.MemFree(to));
 }
 
-CASE(one_copy_call_tells_places_by_their_addresses, REFERENCE "cuMemcpy \"infers the type of the transfer ... from the pointer values\"") {
+CASE(one_copy_call_tells_places_by_their_addresses,
+     REFERENCE "cuMemcpy \"infers the type of the transfer ... from the pointer values\"") {
     static unsigned char mine[BYTES], back[BYTES];
     unsigned char *pinned = new_pinned(BYTES);
     const CUdeviceptr first = new_block(BYTES), second = new_block(BYTES);
@@ -57,7 +58,8 @@ CASE(one_copy_call_tells_places_by_their_addresses, REFERENCE "cuMemcpy \"infers
     OK(cu.MemFreeHost(pinned));
 }
 
-CASE(host_memory_is_copied_to_host_memory_at_once, SYNCHRONIZATION "\"from any host memory to any host memory, the function is fully synchronous\"") {
+CASE(host_memory_is_copied_to_host_memory_at_once,
+     SYNCHRONIZATION "\"from any host memory to any host memory, the function is fully synchronous\"") {
     static unsigned char mine[BYTES], back[BYTES];
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     fill(mine, BYTES, 4);
@@ -104,7 +106,8 @@ CASE(a_copy_of_no_bytes_does_nothing, REFERENCE "cuMemcpyAsync") {
     OK(cu.MemFreeHost(pinned));
 }
 
-CASE(the_three_copies_that_name_their_places_have_asynchronous_forms, REFERENCE "cuMemcpyHtoDAsync, cuMemcpyDtoDAsync, cuMemcpyDtoHAsync") {
+CASE(the_three_copies_that_name_their_places_have_asynchronous_forms,
+     REFERENCE "cuMemcpyHtoDAsync, cuMemcpyDtoDAsync, cuMemcpyDtoHAsync") {
     unsigned char *mine = new_pinned(BYTES), *back = new_pinned(BYTES);
     const CUdeviceptr first = new_block(BYTES), second = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -123,7 +126,8 @@ CASE(the_three_copies_that_name_their_places_have_asynchronous_forms, REFERENCE 
 
 /* ---- what is over at return ------------------------------------------------------------------------------------- */
 
-CASE(a_pageable_source_can_be_reused_when_a_copy_returns, SYNCHRONIZATION "\"return once the pageable buffer has been copied to the staging memory\"") {
+CASE(a_pageable_source_can_be_reused_when_a_copy_returns,
+     SYNCHRONIZATION "\"return once the pageable buffer has been copied to the staging memory\"") {
     static unsigned char mine[BYTES];
     const CUdeviceptr block = new_block(BYTES);
     for (unsigned times = 0; times < 20; times++) {
@@ -136,7 +140,9 @@ CASE(a_pageable_source_can_be_reused_when_a_copy_returns, SYNCHRONIZATION "\"ret
     OK(cu.MemFree(block));
 }
 
-CASE(a_pageable_source_can_be_reused_when_an_asynchronous_copy_returns, "CUDA Runtime API, API synchronization behavior, Asynchronous: pageable memory is staged, \"may synchronize with the stream and stage the copy\"") {
+CASE(a_pageable_source_can_be_reused_when_an_asynchronous_copy_returns,
+     "CUDA Runtime API, API synchronization behavior, Asynchronous: pageable memory is staged, \"may synchronize with "
+     "the stream and stage the copy\"") {
     SKIP_IF(attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) != 0,
             "the device reads pageable memory itself");
     static unsigned char mine[BYTES];
@@ -153,7 +159,9 @@ CASE(a_pageable_source_can_be_reused_when_an_asynchronous_copy_returns, "CUDA Ru
     OK(cu.MemFree(block));
 }
 
-CASE(a_copy_to_pageable_memory_is_complete_when_it_returns, SYNCHRONIZATION "\"from device to either pageable or pinned host memory, the function returns only once the copy has completed\"") {
+CASE(
+    a_copy_to_pageable_memory_is_complete_when_it_returns, SYNCHRONIZATION
+    "\"from device to either pageable or pinned host memory, the function returns only once the copy has completed\"") {
     static unsigned char back[BYTES];
     const CUdeviceptr block = new_block(BYTES);
     for (int times = 1; times <= 20; times++) {
@@ -164,7 +172,9 @@ CASE(a_copy_to_pageable_memory_is_complete_when_it_returns, SYNCHRONIZATION "\"f
     OK(cu.MemFree(block));
 }
 
-CASE(a_copy_to_pinned_memory_is_complete_when_it_returns, SYNCHRONIZATION "\"from device to either pageable or pinned host memory, the function returns only once the copy has completed\"") {
+CASE(
+    a_copy_to_pinned_memory_is_complete_when_it_returns, SYNCHRONIZATION
+    "\"from device to either pageable or pinned host memory, the function returns only once the copy has completed\"") {
     unsigned char *back = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     for (int times = 1; times <= 20; times++) {
@@ -176,7 +186,8 @@ CASE(a_copy_to_pinned_memory_is_complete_when_it_returns, SYNCHRONIZATION "\"fro
     OK(cu.MemFreeHost(back));
 }
 
-CASE(a_copy_from_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION "\"from pinned host memory to device memory, the function is synchronous with respect to the host\"") {
+CASE(a_copy_from_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION
+     "\"from pinned host memory to device memory, the function is synchronous with respect to the host\"") {
     unsigned char *mine = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     for (int times = 1; times <= 20; times++) {
@@ -189,7 +200,8 @@ CASE(a_copy_from_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION "\"from 
     OK(cu.MemFreeHost(mine));
 }
 
-CASE(an_asynchronous_copy_to_pageable_memory_is_there_after_the_stream_is_waited_for, REFERENCE "cuMemcpyAsync; cuStreamSynchronize") {
+CASE(an_asynchronous_copy_to_pageable_memory_is_there_after_the_stream_is_waited_for,
+     REFERENCE "cuMemcpyAsync; cuStreamSynchronize") {
     static unsigned char back[BYTES];
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -201,7 +213,8 @@ CASE(an_asynchronous_copy_to_pageable_memory_is_there_after_the_stream_is_waited
     OK(cu.MemFree(block));
 }
 
-CASE(an_asynchronous_copy_reads_pinned_memory_in_stream_order, "CUDA C++ Programming Guide, Streams: commands of a stream \"execute in order\"") {
+CASE(an_asynchronous_copy_reads_pinned_memory_in_stream_order,
+     "CUDA C++ Programming Guide, Streams: commands of a stream \"execute in order\"") {
     unsigned char *mine = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -218,7 +231,9 @@ CASE(an_asynchronous_copy_reads_pinned_memory_in_stream_order, "CUDA C++ Program
     OK(cu.MemFreeHost(mine));
 }
 
-CASE(an_asynchronous_copy_to_pinned_memory_does_not_wait, "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: copies with an Async suffix return before they are done") {
+CASE(an_asynchronous_copy_to_pinned_memory_does_not_wait,
+     "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: copies with an Async suffix return before they "
+     "are done") {
     unsigned char *back = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -292,12 +307,14 @@ CASE(a_copy_of_rows_starts_at_its_offsets, REFERENCE "cuMemcpy2D: Start = srcDev
     part.WidthInBytes = 20;
     part.Height = 4;
     OK(cu.Memcpy2D(&part));
-    for (size_t row = 0; row < 4; row++) CHECK(memcmp(back + (3 + row) * PITCH + 11, mine + (2 + row) * PITCH + 5, 20) == 0);
+    for (size_t row = 0; row < 4; row++)
+        CHECK(memcmp(back + (3 + row) * PITCH + 11, mine + (2 + row) * PITCH + 5, 20) == 0);
     CHECK(all_are(back, 3 * PITCH + 11, 0) && all_are(back + 7 * PITCH, PITCH, 0));
     OK(cu.MemFree(block));
 }
 
-CASE(rows_wider_than_their_pitch_are_refused, REFERENCE "cuMemcpy2D: \"srcPitch must be greater than or equal to WidthInBytes + srcXInBytes\"") {
+CASE(rows_wider_than_their_pitch_are_refused,
+     REFERENCE "cuMemcpy2D: \"srcPitch must be greater than or equal to WidthInBytes + srcXInBytes\"") {
     const CUdeviceptr block = new_block(4096), other = new_block(4096);
     CUDA_MEMCPY2D wide;
     memset(&wide, 0, sizeof wide);
@@ -420,7 +437,8 @@ CASE(sets_of_wider_values_happen_in_stream_order, REFERENCE "cuMemsetD16Async, c
     OK(cu.MemFree(block));
 }
 
-CASE(wider_values_are_set_at_their_alignment, REFERENCE "cuMemsetD16: \"must be two byte aligned\"; cuMemsetD32: \"must be four byte aligned\"") {
+CASE(wider_values_are_set_at_their_alignment,
+     REFERENCE "cuMemsetD16: \"must be two byte aligned\"; cuMemsetD32: \"must be four byte aligned\"") {
     const CUdeviceptr block = new_block(1000);
     GIVES(cu.MemsetD16(block + 1, 1, 10), CUDA_ERROR_INVALID_VALUE);
     GIVES(cu.MemsetD32(block + 2, 1, 10), CUDA_ERROR_INVALID_VALUE);
@@ -459,7 +477,8 @@ CASE(rows_of_wider_values_are_counted_in_values, REFERENCE "cuMemsetD2D16, cuMem
     OK(cu.MemFree(block));
 }
 
-CASE(a_set_of_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION "Memset: \"except when the target is pinned host memory ... in which case they are fully synchronous\"") {
+CASE(a_set_of_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION
+     "Memset: \"except when the target is pinned host memory ... in which case they are fully synchronous\"") {
     unsigned char *pinned = new_pinned(BYTES);
     for (int times = 1; times <= 10; times++) {
         OK(cu.MemsetD8(as_device(pinned), (unsigned char)times, BYTES));
@@ -468,7 +487,8 @@ CASE(a_set_of_pinned_memory_is_over_when_it_returns, SYNCHRONIZATION "Memset: \"
     OK(cu.MemFreeHost(pinned));
 }
 
-CASE(an_asynchronous_set_does_not_wait, SYNCHRONIZATION "Memset: \"The async version of the memset is always asynchronous with respect to the host\"") {
+CASE(an_asynchronous_set_does_not_wait,
+     SYNCHRONIZATION "Memset: \"The async version of the memset is always asynchronous with respect to the host\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate *gate = hold(stream);

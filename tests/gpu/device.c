@@ -2,7 +2,7 @@
 /* What the driver tells of devices and of results. */
 #include "suite.h"
 
-#define SUBJECT "device"
+#define SUBJECT   "device"
 #define REFERENCE "CUDA Driver API, Device Management, "
 
 CASE(there_is_a_device, REFERENCE "cuDeviceGetCount") { CHECK(device_count() > 0); }
@@ -30,7 +30,8 @@ CASE(the_version_is_1000_times_major_plus_10_times_minor, "CUDA Driver API, Vers
     CHECK_EQUAL(0, version % 10);
 }
 
-CASE(the_version_needs_a_place, "CUDA Driver API, Version Management, cuDriverGetVersion: \"CUDA_ERROR_INVALID_VALUE if driverVersion is NULL\"") {
+CASE(the_version_needs_a_place,
+     "CUDA Driver API, Version Management, cuDriverGetVersion: \"CUDA_ERROR_INVALID_VALUE if driverVersion is NULL\"") {
     GIVES(cu.DriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -75,7 +76,8 @@ CASE(a_device_shares_one_address_space_with_the_host, "CUDA Driver API, Unified 
     CHECK_EQUAL(1, attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING));
 }
 
-CASE(a_device_has_a_compute_capability, REFERENCE "cuDeviceGetAttribute: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR") {
+CASE(a_device_has_a_compute_capability,
+     REFERENCE "cuDeviceGetAttribute: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR") {
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 5);
 }
 
@@ -165,14 +167,17 @@ CASE(a_result_has_a_text, "CUDA Driver API, Error Handling, cuGetErrorString") {
     CHECK(text != NULL && text[0] != '\0');
 }
 
-CASE(a_number_that_is_no_result_has_neither_name_nor_text, "CUDA Driver API, Error Handling, cuGetErrorName: \"CUDA_ERROR_INVALID_VALUE will be returned and *pStr will be set to the NULL address\"") {
+CASE(a_number_that_is_no_result_has_neither_name_nor_text,
+     "CUDA Driver API, Error Handling, cuGetErrorName: \"CUDA_ERROR_INVALID_VALUE will be returned and *pStr will be "
+     "set to the NULL address\"") {
     const char *name = "x", *text = "x";
     GIVES(cu.GetErrorName((CUresult)54321, &name), CUDA_ERROR_INVALID_VALUE);
     GIVES(cu.GetErrorString((CUresult)54321, &text), CUDA_ERROR_INVALID_VALUE);
     CHECK(name == NULL && text == NULL);
 }
 
-CASE(an_argument_error_does_not_spoil_the_context, "CUDA Driver API, Data types, CUresult: only some results leave the process in an inconsistent state") {
+CASE(an_argument_error_does_not_spoil_the_context,
+     "CUDA Driver API, Data types, CUresult: only some results leave the process in an inconsistent state") {
     CUdeviceptr block = 0;
     REFUSED(cu.MemAlloc(&block, 0));
     block = new_block(4096);

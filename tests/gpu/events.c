@@ -2,9 +2,9 @@
 /* Events, and streams that wait for them. */
 #include "suite.h"
 
-#define SUBJECT "events"
+#define SUBJECT   "events"
 #define REFERENCE "CUDA Driver API, Event Management, "
-#define WAIT "CUDA Driver API, Stream Management, cuStreamWaitEvent"
+#define WAIT      "CUDA Driver API, Stream Management, cuStreamWaitEvent"
 
 enum { BYTES = 1 << 14 };
 
@@ -16,7 +16,8 @@ struct ground {
 };
 
 static struct ground new_ground(void) {
-    return (struct ground){new_stream(CU_STREAM_NON_BLOCKING), new_stream(CU_STREAM_NON_BLOCKING), new_event(), new_block(BYTES)};
+    return (struct ground){new_stream(CU_STREAM_NON_BLOCKING), new_stream(CU_STREAM_NON_BLOCKING), new_event(),
+                           new_block(BYTES)};
 }
 
 static void drop_ground(const struct ground *ground) {
@@ -29,7 +30,8 @@ static void drop_ground(const struct ground *ground) {
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-CASE(an_event_that_was_never_recorded_is_done, REFERENCE "cuEventRecord: \"Before the first call to cuEventRecord(), an event represents an empty set of work\"") {
+CASE(an_event_that_was_never_recorded_is_done, REFERENCE
+     "cuEventRecord: \"Before the first call to cuEventRecord(), an event represents an empty set of work\"") {
     CUevent event = new_event();
     OK(cu.EventQuery(event));
     OK(cu.EventSynchronize(event));
@@ -46,7 +48,8 @@ CASE(an_event_is_done_when_the_work_before_it_is, REFERENCE "cuEventQuery") {
     drop_ground(&ground);
 }
 
-CASE(work_after_a_record_does_not_hold_the_event, REFERENCE "cuEventRecord: \"Uses of hStream after this call do not modify hEvent\"") {
+CASE(work_after_a_record_does_not_hold_the_event,
+     REFERENCE "cuEventRecord: \"Uses of hStream after this call do not modify hEvent\"") {
     struct ground ground = new_ground();
     set(ground.block, 1, BYTES, ground.first);
     OK(cu.EventRecord(ground.event, ground.first));
@@ -85,7 +88,8 @@ CASE(an_event_with_blocking_synchronization_is_waited_for_alike, REFERENCE "cuEv
     drop_ground(&ground);
 }
 
-CASE(a_later_record_replaces_an_earlier_one, REFERENCE "cuEventRecord \"will overwrite the previously captured state\"") {
+CASE(a_later_record_replaces_an_earlier_one,
+     REFERENCE "cuEventRecord \"will overwrite the previously captured state\"") {
     struct ground ground = new_ground();
     struct gate *gate = hold(ground.first);
     OK(cu.EventRecord(ground.event, ground.first));
@@ -96,7 +100,8 @@ CASE(a_later_record_replaces_an_earlier_one, REFERENCE "cuEventRecord \"will ove
     drop_ground(&ground);
 }
 
-CASE(a_done_event_is_pending_again_after_a_record, REFERENCE "cuEventRecord \"can be called multiple times on the same event\"") {
+CASE(a_done_event_is_pending_again_after_a_record,
+     REFERENCE "cuEventRecord \"can be called multiple times on the same event\"") {
     struct ground ground = new_ground();
     OK(cu.EventRecord(ground.event, ground.first));
     OK(cu.EventSynchronize(ground.event));
@@ -148,7 +153,8 @@ CASE(an_event_outlives_its_stream, REFERENCE "cuEventRecord; cuStreamDestroy") {
 
 /* ---- waits ------------------------------------------------------------------------------------------------------ */
 
-CASE(a_stream_waits_for_an_event, WAIT ": \"Makes all future work submitted to hStream wait for all work captured in hEvent\"") {
+CASE(a_stream_waits_for_an_event,
+     WAIT ": \"Makes all future work submitted to hStream wait for all work captured in hEvent\"") {
     struct ground ground = new_ground();
     struct gate *gate = hold(ground.first);
     mark(ground.first, 1);
@@ -189,7 +195,8 @@ CASE(a_wait_does_not_hold_the_host, WAIT ": the synchronization is performed on 
     drop_ground(&ground);
 }
 
-CASE(a_wait_for_an_event_that_was_never_recorded_does_not_wait, WAIT "; cuEventRecord: \"an event represents an empty set of work\"") {
+CASE(a_wait_for_an_event_that_was_never_recorded_does_not_wait,
+     WAIT "; cuEventRecord: \"an event represents an empty set of work\"") {
     struct ground ground = new_ground();
     OK(cu.StreamWaitEvent(ground.first, ground.event, 0));
     set(ground.block, 1, BYTES, ground.first);
@@ -197,7 +204,8 @@ CASE(a_wait_for_an_event_that_was_never_recorded_does_not_wait, WAIT "; cuEventR
     drop_ground(&ground);
 }
 
-CASE(a_wait_means_the_record_before_it, REFERENCE "cuEventRecord: waits \"are not affected by later calls to cuEventRecord()\"") {
+CASE(a_wait_means_the_record_before_it,
+     REFERENCE "cuEventRecord: waits \"are not affected by later calls to cuEventRecord()\"") {
     struct ground ground = new_ground();
     OK(cu.EventRecord(ground.event, ground.first));
     OK(cu.EventSynchronize(ground.event));
@@ -211,7 +219,8 @@ CASE(a_wait_means_the_record_before_it, REFERENCE "cuEventRecord: waits \"are no
     drop_ground(&ground);
 }
 
-CASE(a_wait_stays_when_its_event_is_recorded_elsewhere, REFERENCE "cuEventRecord: waits \"are not affected by later calls to cuEventRecord()\"") {
+CASE(a_wait_stays_when_its_event_is_recorded_elsewhere,
+     REFERENCE "cuEventRecord: waits \"are not affected by later calls to cuEventRecord()\"") {
     struct ground ground = new_ground();
     CUstream third = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate *gate = hold(ground.first);
@@ -307,7 +316,8 @@ CASE(unknown_wait_flags_are_refused, WAIT ": \"See CUevent_capture_flags\"") {
 
 /* ---- destroy ---------------------------------------------------------------------------------------------------- */
 
-CASE(destroying_a_pending_event_does_not_wait, REFERENCE "cuEventDestroy: \"the call does not block on completion of the event\"") {
+CASE(destroying_a_pending_event_does_not_wait,
+     REFERENCE "cuEventDestroy: \"the call does not block on completion of the event\"") {
     struct ground ground = new_ground();
     CUevent event = new_event();
     struct gate *gate = hold(ground.first);
@@ -317,7 +327,8 @@ CASE(destroying_a_pending_event_does_not_wait, REFERENCE "cuEventDestroy: \"the 
     drop_ground(&ground);
 }
 
-CASE(a_wait_outlives_its_event, REFERENCE "cuEventDestroy: \"resources will automatically be released asynchronously at completion\"") {
+CASE(a_wait_outlives_its_event,
+     REFERENCE "cuEventDestroy: \"resources will automatically be released asynchronously at completion\"") {
     struct ground ground = new_ground();
     CUevent event = new_event();
     struct gate *gate = hold(ground.first);
@@ -333,7 +344,8 @@ CASE(a_wait_outlives_its_event, REFERENCE "cuEventDestroy: \"resources will auto
     drop_ground(&ground);
 }
 
-CASE(a_new_event_knows_nothing_of_a_destroyed_one, REFERENCE "cuEventCreate: an event represents an empty set of work at first") {
+CASE(a_new_event_knows_nothing_of_a_destroyed_one,
+     REFERENCE "cuEventCreate: an event represents an empty set of work at first") {
     struct ground ground = new_ground();
     CUevent event = new_event();
     struct gate *gate = hold(ground.first);
@@ -353,7 +365,8 @@ CASE(unknown_event_flags_are_refused, REFERENCE "cuEventCreate: CUDA_ERROR_INVAL
     GIVES(cu.EventCreate(&event, 0x8000), CUDA_ERROR_INVALID_VALUE);
 }
 
-CASE(an_interprocess_event_must_be_without_time, REFERENCE "cuEventCreate: CU_EVENT_INTERPROCESS \"must be specified along with CU_EVENT_DISABLE_TIMING\"") {
+CASE(an_interprocess_event_must_be_without_time,
+     REFERENCE "cuEventCreate: CU_EVENT_INTERPROCESS \"must be specified along with CU_EVENT_DISABLE_TIMING\"") {
     CUevent event;
     const CUresult code = cu.EventCreate(&event, CU_EVENT_INTERPROCESS);
     CHECK(code != CUDA_SUCCESS); /* a driver that has no such events says CUDA_ERROR_NOT_SUPPORTED */
@@ -380,7 +393,8 @@ CASE(time_passes_between_two_records, REFERENCE "cuEventElapsedTime") {
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(an_event_that_was_never_recorded_has_no_time, REFERENCE "cuEventElapsedTime: \"If cuEventRecord() has not been called on either event then CUDA_ERROR_INVALID_HANDLE\"") {
+CASE(an_event_that_was_never_recorded_has_no_time, REFERENCE
+     "cuEventElapsedTime: \"If cuEventRecord() has not been called on either event then CUDA_ERROR_INVALID_HANDLE\"") {
     CUevent begin = NULL, end = NULL;
     float ms;
     OK(cu.EventCreate(&begin, CU_EVENT_DEFAULT));
@@ -412,7 +426,9 @@ CASE(a_pending_event_has_no_time_yet, REFERENCE "cuEventElapsedTime: CUDA_ERROR_
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(an_event_without_timing_has_no_time, REFERENCE "cuEventElapsedTime: \"If either event was created with the CU_EVENT_DISABLE_TIMING flag, then this function will return CUDA_ERROR_INVALID_HANDLE\"") {
+CASE(an_event_without_timing_has_no_time,
+     REFERENCE "cuEventElapsedTime: \"If either event was created with the CU_EVENT_DISABLE_TIMING flag, then this "
+               "function will return CUDA_ERROR_INVALID_HANDLE\"") {
     CUevent begin = new_event(), end = NULL;
     float ms;
     OK(cu.EventCreate(&end, CU_EVENT_DEFAULT));

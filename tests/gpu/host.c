@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#define SUBJECT "host memory"
+#define SUBJECT   "host memory"
 #define REFERENCE "CUDA Driver API, Memory Management, "
 
 enum { BYTES = 1 << 16 };
@@ -19,7 +19,8 @@ static unsigned char *new_pageable(size_t bytes) {
 
 static void drop_pageable(unsigned char *address, size_t bytes) { CHECK(munmap(address, bytes) == 0); }
 
-CASE(the_device_reaches_pinned_memory_at_the_hosts_address, REFERENCE "cuMemHostAlloc: \"the device pointer ... is always equal to the returned host pointer\"") {
+CASE(the_device_reaches_pinned_memory_at_the_hosts_address,
+     REFERENCE "cuMemHostAlloc: \"the device pointer ... is always equal to the returned host pointer\"") {
     unsigned char *pinned = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     set(block, 3, BYTES, NULL);
@@ -52,7 +53,8 @@ CASE(pinned_memory_remembers_its_flags, REFERENCE "cuMemHostGetFlags: \"flags th
     OK(cu.MemFreeHost(address));
 }
 
-CASE(memory_that_is_not_pinned_has_no_flags, REFERENCE "cuMemHostGetFlags: \"will fail if the pointer does not reside in an allocation\"") {
+CASE(memory_that_is_not_pinned_has_no_flags,
+     REFERENCE "cuMemHostGetFlags: \"will fail if the pointer does not reside in an allocation\"") {
     unsigned flags;
     unsigned char *pageable = new_pageable(BYTES);
     GIVES(cu.MemHostGetFlags(&flags, pageable), CUDA_ERROR_INVALID_VALUE);
@@ -75,7 +77,8 @@ CASE(the_device_address_takes_no_flags, REFERENCE "cuMemHostGetDevicePointer: \"
     OK(cu.MemFreeHost(pinned));
 }
 
-CASE(memory_that_is_not_pinned_cannot_be_freed_as_such, REFERENCE "cuMemFreeHost: \"must have been returned by a previous call\"") {
+CASE(memory_that_is_not_pinned_cannot_be_freed_as_such,
+     REFERENCE "cuMemFreeHost: \"must have been returned by a previous call\"") {
     unsigned char *pageable = new_pageable(BYTES);
     GIVES(cu.MemFreeHost(pageable), CUDA_ERROR_INVALID_VALUE);
     drop_pageable(pageable, BYTES);
@@ -84,21 +87,6 @@ CASE(memory_that_is_not_pinned_cannot_be_freed_as_such, REFERENCE "cuMemFreeHost
 CASE(pinned_memory_beyond_the_machine_is_refused, REFERENCE "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY") {
     void *address;
     GIVES(cu.MemHostAlloc(&address, (size_t)1 << 60, 0), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE);
-}
-
-CASE(a_free_of_pinned_memory_lets_a_pending_copy_read_it, REFERENCE "cuMemFreeHost; CUDA C++ Programming Guide, Implicit Synchronization") {
-    unsigned char *pinned = new_pinned(BYTES);
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-    memset(pinned, 9, BYTES);
-    struct gate *gate = hold(stream);
-    copy(block, as_device(pinned), BYTES, stream);
-    let_go_after(gate, 20);
-    OK(cu.MemFreeHost(pinned));
-    OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(block, BYTES, 9));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
 }
 
 /* ---- registered ------------------------------------------------------------------------------------------------- */
@@ -127,13 +115,15 @@ CASE(memory_is_registered_once, REFERENCE "cuMemHostRegister: CUDA_ERROR_HOST_ME
     drop_pageable(mine, BYTES);
 }
 
-CASE(memory_that_was_not_registered_cannot_be_unregistered, REFERENCE "cuMemHostUnregister: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED") {
+CASE(memory_that_was_not_registered_cannot_be_unregistered,
+     REFERENCE "cuMemHostUnregister: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED") {
     unsigned char *mine = new_pageable(BYTES);
     GIVES(cu.MemHostUnregister(mine), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, CUDA_ERROR_INVALID_VALUE);
     drop_pageable(mine, BYTES);
 }
 
-CASE(memory_can_be_registered_again_after_it_was_unregistered, REFERENCE "cuMemHostUnregister: \"makes it pageable again\"") {
+CASE(memory_can_be_registered_again_after_it_was_unregistered,
+     REFERENCE "cuMemHostUnregister: \"makes it pageable again\"") {
     unsigned char *mine = new_pageable(BYTES);
     for (int times = 0; times < 3; times++) {
         OK(cu.MemHostRegister(mine, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
@@ -143,7 +133,8 @@ CASE(memory_can_be_registered_again_after_it_was_unregistered, REFERENCE "cuMemH
     drop_pageable(mine, BYTES);
 }
 
-CASE(only_the_base_of_registered_memory_unregisters_it, REFERENCE "cuMemHostUnregister: \"The base address must be the same one specified to cuMemHostRegister()\"") {
+CASE(only_the_base_of_registered_memory_unregisters_it,
+     REFERENCE "cuMemHostUnregister: \"The base address must be the same one specified to cuMemHostRegister()\"") {
     unsigned char *mine = new_pageable(BYTES);
     OK(cu.MemHostRegister(mine, BYTES, 0));
     GIVES(cu.MemHostUnregister(mine + BYTES / 2), CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -157,7 +148,8 @@ CASE(no_bytes_cannot_be_registered, REFERENCE "cuMemHostRegister: CUDA_ERROR_INV
     drop_pageable(mine, BYTES);
 }
 
-CASE(registered_memory_has_a_device_address, REFERENCE "cuMemHostGetDevicePointer; CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM") {
+CASE(registered_memory_has_a_device_address,
+     REFERENCE "cuMemHostGetDevicePointer; CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM") {
     unsigned char *mine = new_pageable(BYTES);
     CUdeviceptr address = 0;
     OK(cu.MemHostRegister(mine, BYTES, CU_MEMHOSTREGISTER_DEVICEMAP));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two default streams: the legacy one, which waits for all blocking streams and holds them back, and each thread's own. */
+/* The two default streams: the legacy one, which waits for all blocking streams and holds them back, and each thread's
+ * own. */
 #include "suite.h"
 
-#define SUBJECT "default streams"
-#define LEGACY "CUDA Driver API, Stream synchronization behavior, Legacy default stream"
+#define SUBJECT    "default streams"
+#define LEGACY     "CUDA Driver API, Stream synchronization behavior, Legacy default stream"
 #define PER_THREAD "CUDA Driver API, Stream synchronization behavior, Per-thread default stream"
 
 enum { BYTES = 1 << 14 };
@@ -69,7 +70,8 @@ CASE(legacy_work_carries_data_between_blocking_streams, LEGACY) {
     OK(cu.MemFreeHost(seen));
 }
 
-CASE(blocking_streams_without_legacy_work_between_are_apart, LEGACY ": blocking streams wait for the legacy stream, not for one another") {
+CASE(blocking_streams_without_legacy_work_between_are_apart,
+     LEGACY ": blocking streams wait for the legacy stream, not for one another") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream held = new_stream(CU_STREAM_DEFAULT), other = new_stream(CU_STREAM_DEFAULT);
     struct gate *gate = hold(held);
@@ -124,7 +126,9 @@ CASE(a_blocking_stream_made_later_is_not_held_by_a_non_blocking_one, LEGACY ": \
     OK(cu.MemFree(block));
 }
 
-CASE(null_and_the_legacy_handle_are_one_stream, "CUDA Driver API, Data types, CU_STREAM_LEGACY: \"Stream handle that can be passed as a CUstream to use an implicit stream with legacy synchronization behavior\"") {
+CASE(null_and_the_legacy_handle_are_one_stream,
+     "CUDA Driver API, Data types, CU_STREAM_LEGACY: \"Stream handle that can be passed as a CUstream to use an "
+     "implicit stream with legacy synchronization behavior\"") {
     struct gate *gate = hold(CU_STREAM_LEGACY);
     stays_pending(NULL);
     stays_pending(CU_STREAM_LEGACY);
@@ -148,7 +152,9 @@ CASE(legacy_work_waits_for_a_destroyed_blocking_stream, LEGACY "; cuStreamDestro
     CHECK(marks_are("12"));
 }
 
-CASE(an_event_recorded_on_the_legacy_stream_covers_blocking_streams, "CUDA Driver API, Event Management, cuEventRecord: \"See note on default stream behavior\"") {
+CASE(an_event_recorded_on_the_legacy_stream_covers_blocking_streams,
+     "CUDA C++ Programming Guide, Events: \"Events in stream zero are completed after all preceding tasks and commands "
+     "in all streams are completed\"") {
     CUstream blocking = new_stream(CU_STREAM_DEFAULT);
     CUevent event = new_event();
     struct gate *gate = hold(blocking);
@@ -161,7 +167,29 @@ CASE(an_event_recorded_on_the_legacy_stream_covers_blocking_streams, "CUDA Drive
     OK(cu.StreamDestroy(blocking));
 }
 
-CASE(an_event_recorded_on_the_legacy_stream_leaves_out_non_blocking_ones, LEGACY ": \"except for non-blocking streams\"") {
+CASE(a_wait_of_the_legacy_stream_holds_blocking_streams,
+     LEGACY ": \"When an action is taken in the legacy stream such as a kernel launch or cudaStreamWaitEvent() ... all "
+            "blocking streams wait on the legacy stream\"") {
+    const CUdeviceptr block = new_block(BYTES);
+    CUstream apart = new_stream(CU_STREAM_NON_BLOCKING), blocking = new_stream(CU_STREAM_DEFAULT);
+    CUevent event = new_event();
+    struct gate *gate = hold(apart);
+    mark(apart, 1);
+    OK(cu.EventRecord(event, apart));
+    OK(cu.StreamWaitEvent(NULL, event, 0));
+    mark(blocking, 2);
+    stays_pending(blocking);
+    let_go(gate);
+    OK(cu.StreamSynchronize(blocking));
+    CHECK(marks_are("12"));
+    OK(cu.EventDestroy(event));
+    OK(cu.StreamDestroy(apart));
+    OK(cu.StreamDestroy(blocking));
+    OK(cu.MemFree(block));
+}
+
+CASE(an_event_recorded_on_the_legacy_stream_leaves_out_non_blocking_ones,
+     LEGACY ": \"except for non-blocking streams\"") {
     CUstream apart = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent event = new_event();
     struct gate *gate = hold(apart);
@@ -173,7 +201,9 @@ CASE(an_event_recorded_on_the_legacy_stream_leaves_out_non_blocking_ones, LEGACY
     OK(cu.StreamDestroy(apart));
 }
 
-CASE(a_synchronous_copy_has_the_legacy_streams_order, "CUDA Driver API, Stream synchronization behavior: \"used when 0 is passed as a CUstream or by APIs that operate on a stream implicitly\"") {
+CASE(a_synchronous_copy_has_the_legacy_streams_order,
+     "CUDA Driver API, Stream synchronization behavior: \"used when 0 is passed as a CUstream or by APIs that operate "
+     "on a stream implicitly\"") {
     static unsigned char seen[BYTES];
     const CUdeviceptr block = new_block(BYTES);
     CUstream blocking = new_stream(CU_STREAM_DEFAULT);
@@ -188,7 +218,8 @@ CASE(a_synchronous_copy_has_the_legacy_streams_order, "CUDA Driver API, Stream s
     OK(cu.MemFree(block));
 }
 
-CASE(a_synchronous_set_has_the_legacy_streams_order, "CUDA Driver API, Stream synchronization behavior: \"by APIs that operate on a stream implicitly\"") {
+CASE(a_synchronous_set_has_the_legacy_streams_order,
+     "CUDA Driver API, Stream synchronization behavior: \"by APIs that operate on a stream implicitly\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream blocking = new_stream(CU_STREAM_DEFAULT);
     struct gate *gate = hold(blocking);
@@ -213,7 +244,8 @@ CASE(work_on_the_threads_stream_happens_in_order, "CUDA Driver API, Data types, 
     OK(cu.MemFree(block));
 }
 
-CASE(the_threads_stream_waits_for_legacy_work, PER_THREAD ": \"not a non-blocking stream and will synchronize with the legacy default stream\"") {
+CASE(the_threads_stream_waits_for_legacy_work,
+     PER_THREAD ": \"not a non-blocking stream and will synchronize with the legacy default stream\"") {
     struct gate *gate = hold(NULL);
     mark(NULL, 1);
     mark(CU_STREAM_PER_THREAD, 2);
@@ -223,7 +255,8 @@ CASE(the_threads_stream_waits_for_legacy_work, PER_THREAD ": \"not a non-blockin
     CHECK(marks_are("12"));
 }
 
-CASE(legacy_work_waits_for_the_threads_stream, PER_THREAD ": \"not a non-blocking stream and will synchronize with the legacy default stream\"") {
+CASE(legacy_work_waits_for_the_threads_stream,
+     PER_THREAD ": \"not a non-blocking stream and will synchronize with the legacy default stream\"") {
     struct gate *gate = hold(CU_STREAM_PER_THREAD);
     mark(CU_STREAM_PER_THREAD, 1);
     mark(NULL, 2);
@@ -233,7 +266,8 @@ CASE(legacy_work_waits_for_the_threads_stream, PER_THREAD ": \"not a non-blockin
     CHECK(marks_are("12"));
 }
 
-CASE(the_threads_stream_does_not_hold_other_streams, PER_THREAD ": \"does not synchronize with other streams (just like explicitly created streams)\"") {
+CASE(the_threads_stream_does_not_hold_other_streams,
+     PER_THREAD ": \"does not synchronize with other streams (just like explicitly created streams)\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream blocking = new_stream(CU_STREAM_DEFAULT);
     struct gate *gate = hold(CU_STREAM_PER_THREAD);
@@ -254,7 +288,8 @@ static void use_my_stream(void *argument) {
     OK(cu.CtxSetCurrent(NULL));
 }
 
-CASE(each_thread_has_a_stream_of_its_own, PER_THREAD ": \"an implicit stream local to both the thread and the CUcontext\"") {
+CASE(each_thread_has_a_stream_of_its_own,
+     PER_THREAD ": \"an implicit stream local to both the thread and the CUcontext\"") {
     CUdeviceptr block = new_block(BYTES);
     struct gate *gate = hold(CU_STREAM_PER_THREAD);
     on_another_thread(use_my_stream, &block);

@@ -2,7 +2,7 @@
 /* Entries looked up by name and version. */
 #include "suite.h"
 
-#define SUBJECT "look-up"
+#define SUBJECT   "look-up"
 #define REFERENCE "CUDA Driver API, Driver Entry Point Access, cuGetProcAddress"
 
 static int driver_version(void) {
@@ -21,8 +21,9 @@ static void find(const char *symbol, int version, uint64_t flags, void *place) {
     memcpy(place, &found, sizeof found);
 }
 
-CASE(an_entry_is_found_by_its_base_name, REFERENCE ": \"symbol would be cuMemAlloc and cudaVersion would be the ABI compatible CUDA version for the _v2 variant\"") {
-    CUresult (*alloc)(CUdeviceptr *address, size_t bytes);
+CASE(an_entry_is_found_by_its_base_name, REFERENCE
+     ": \"symbol would be cuMemAlloc and cudaVersion would be the ABI compatible CUDA version for the _v2 variant\"") {
+    CUresult (*alloc)(CUdeviceptr * address, size_t bytes);
     CUresult (*release)(CUdeviceptr address);
     CUdeviceptr block = 0;
     find("cuMemAlloc", 3020, CU_GET_PROC_ADDRESS_DEFAULT, (void *)&alloc);
@@ -68,7 +69,8 @@ CASE(an_entry_younger_than_the_version_is_not_given, REFERENCE ": CU_GET_PROC_AD
     CHECK_EQUAL(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, status);
 }
 
-CASE(a_version_beyond_the_drivers_is_refused, REFERENCE ": \"If the specified CUDA version is greater than the driver version, the API will return CUDA_ERROR_INVALID_VALUE\"") {
+CASE(a_version_beyond_the_drivers_is_refused, REFERENCE ": \"If the specified CUDA version is greater than the driver "
+                                                        "version, the API will return CUDA_ERROR_INVALID_VALUE\"") {
     void *found;
     CUdriverProcAddressQueryResult status;
     GIVES(cu.GetProcAddress("cuMemAlloc", &found, driver_version() + 10000, 0, &status), CUDA_ERROR_INVALID_VALUE);
@@ -80,7 +82,8 @@ CASE(the_status_may_be_left_out, REFERENCE ": \"Optional location to store the s
     CHECK(found != NULL);
 }
 
-CASE(the_older_form_finds_entries_too, "CUDA Driver API 11.3, Driver Entry Point Access, cuGetProcAddress with four parameters") {
+CASE(the_older_form_finds_entries_too,
+     "CUDA Driver API 11.3, Driver Entry Point Access, cuGetProcAddress with four parameters") {
     CUresult (*query)(CUstream stream);
     void *found = NULL;
     OK(cu.GetProcAddressOld("cuStreamQuery", &found, 11030, 0));
@@ -92,9 +95,11 @@ CASE(the_older_form_finds_entries_too, "CUDA Driver API 11.3, Driver Entry Point
     CHECK(found == NULL);
 }
 
-CASE(the_version_says_which_form_of_an_entry_is_given, REFERENCE ": \"the function pointer to the corresponding versioned function\"") {
+CASE(the_version_says_which_form_of_an_entry_is_given,
+     REFERENCE ": \"the function pointer to the corresponding versioned function\"") {
     CUresult (*six)(CUstream, CUstreamCaptureStatus *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *);
-    CUresult (*seven)(CUstream, CUstreamCaptureStatus *, uint64_t *, CUgraph *, const CUgraphNode **, const void **, size_t *);
+    CUresult (*seven)(CUstream, CUstreamCaptureStatus *, uint64_t *, CUgraph *, const CUgraphNode **, const void **,
+                      size_t *);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUstreamCaptureStatus status = (CUstreamCaptureStatus)99;
     uint64_t id;
@@ -130,8 +135,9 @@ CASE(null_means_the_threads_stream_where_it_is_asked_for, REFERENCE ": CU_GET_PR
     null_means(legacy, per_thread);
 }
 
-CASE(an_entry_without_a_per_thread_form_is_given_as_it_is, REFERENCE ": \"If a per-thread version is not found, the API will return the legacy version of the driver function\"") {
-    CUresult (*alloc)(CUdeviceptr *address, size_t bytes);
+CASE(an_entry_without_a_per_thread_form_is_given_as_it_is, REFERENCE
+     ": \"If a per-thread version is not found, the API will return the legacy version of the driver function\"") {
+    CUresult (*alloc)(CUdeviceptr * address, size_t bytes);
     CUdeviceptr block = 0;
     find("cuMemAlloc", driver_version(), CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, (void *)&alloc);
     OK(alloc(&block, 4096));

@@ -2,7 +2,7 @@
 /* Plain device memory and what the driver says is free. */
 #include "suite.h"
 
-#define SUBJECT "memory"
+#define SUBJECT   "memory"
 #define REFERENCE "CUDA Driver API, Memory Management, "
 
 CASE(a_block_keeps_what_is_written_to_it, REFERENCE "cuMemAlloc") {
@@ -14,7 +14,8 @@ CASE(a_block_keeps_what_is_written_to_it, REFERENCE "cuMemAlloc") {
     OK(cu.MemFree(block));
 }
 
-CASE(a_block_of_no_bytes_is_refused, REFERENCE "cuMemAlloc: \"If bytesize is 0, cuMemAlloc() returns CUDA_ERROR_INVALID_VALUE\"") {
+CASE(a_block_of_no_bytes_is_refused,
+     REFERENCE "cuMemAlloc: \"If bytesize is 0, cuMemAlloc() returns CUDA_ERROR_INVALID_VALUE\"") {
     CUdeviceptr block = 0;
     GIVES(cu.MemAlloc(&block, 0), CUDA_ERROR_INVALID_VALUE);
 }
@@ -31,7 +32,8 @@ CASE(a_block_of_one_byte_is_one, REFERENCE "cuMemAlloc") {
     OK(cu.MemFree(block));
 }
 
-CASE(blocks_are_aligned_to_256, "CUDA C++ Programming Guide, Device Memory Accesses: allocations are \"always aligned to at least 256 bytes\"") {
+CASE(blocks_are_aligned_to_256,
+     "CUDA C++ Programming Guide, Device Memory Accesses: allocations are \"always aligned to at least 256 bytes\"") {
     static const size_t sizes[] = {1, 3, 255, 257, 1000, 4097, 70001};
     enum { COUNT = sizeof sizes / sizeof sizes[0] };
     CUdeviceptr blocks[COUNT];
@@ -111,7 +113,8 @@ CASE(host_memory_is_not_a_block, REFERENCE "cuMemFree: \"must have been returned
     GIVES(cu.MemFree(as_device(&mine)), CUDA_ERROR_INVALID_VALUE);
 }
 
-CASE(a_free_lets_pending_work_have_the_block, REFERENCE "cuMemFree: \"this API may perform implicit synchronization\"; programs rely on it") {
+CASE(a_free_lets_pending_work_have_the_block,
+     REFERENCE "cuMemFree: \"this API may perform implicit synchronization\"; programs rely on it") {
     enum { BYTES = 1 << 16 };
     const CUdeviceptr block = new_block(BYTES);
     unsigned char *result = new_pinned(BYTES);
@@ -148,7 +151,8 @@ CASE(no_more_is_free_than_there_is, REFERENCE "cuMemGetInfo") {
     CHECK(free_memory() <= total_memory());
 }
 
-CASE(a_block_is_missing_from_the_free_figure, REFERENCE "cuMemGetInfo: \"the amount of memory on the device that is free\"") {
+CASE(a_block_is_missing_from_the_free_figure,
+     REFERENCE "cuMemGetInfo: \"the amount of memory on the device that is free\"") {
     const size_t amount = large_amount(), before = free_memory();
     const CUdeviceptr block = new_block(amount);
     CHECK(free_memory() <= before - amount / 2);
@@ -186,7 +190,8 @@ CASE(any_address_of_a_block_tells_its_range, REFERENCE "cuMemGetAddressRange") {
     OK(cu.MemFree(block));
 }
 
-CASE(either_part_of_a_range_may_be_left_out, REFERENCE "cuMemGetAddressRange: \"Both parameters pbase and psize are optional\"") {
+CASE(either_part_of_a_range_may_be_left_out,
+     REFERENCE "cuMemGetAddressRange: \"Both parameters pbase and psize are optional\"") {
     const CUdeviceptr block = new_block(5000);
     CUdeviceptr base = 0;
     size_t bytes = 0;
@@ -196,7 +201,8 @@ CASE(either_part_of_a_range_may_be_left_out, REFERENCE "cuMemGetAddressRange: \"
     OK(cu.MemFree(block));
 }
 
-CASE(an_address_of_no_block_has_no_range, REFERENCE "cuMemGetAddressRange: CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_VALUE") {
+CASE(an_address_of_no_block_has_no_range,
+     REFERENCE "cuMemGetAddressRange: CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_VALUE") {
     int mine = 0;
     CUdeviceptr base;
     size_t bytes;

@@ -90,8 +90,8 @@ static const char *value_of(const char *argument, const char *name) {
 }
 
 static bool unknown(const char *argument) {
-    static const char *const known[] = {"--driver",  "--only", "--limit", "--no-skips", "--verbose",
-                                        "--json", "--list",  "--help",     "--version"};
+    static const char *const known[] = {"--driver", "--only", "--limit", "--no-skips", "--verbose",
+                                        "--json",   "--list", "--help",  "--version"};
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
     const char *best = NULL;
@@ -118,8 +118,10 @@ bool options_read(int argc, char **argv, const struct gpu_case *cases, struct op
     *options = (struct options){.driver = driver_path(), .limit_seconds = 30};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--version") == 0) {
-            if (strcmp(argv[i], "--help") == 0) fputs(usage, stdout);
-            else printf("conformance of weir, %d cases\n", case_count(cases));
+            if (strcmp(argv[i], "--help") == 0)
+                fputs(usage, stdout);
+            else
+                printf("conformance of weir, %d cases\n", case_count(cases));
             exit(0);
         }
         if (!read_option(argv[i], options)) return false;

@@ -2,19 +2,22 @@
 /* Two devices: their memories, copies between them, direct access. */
 #include "suite.h"
 
-#define SUBJECT "peers"
+#define SUBJECT   "peers"
 #define REFERENCE "CUDA Driver API, Peer Context Memory Access, "
 
 enum { BYTES = 1 << 16, OTHER = 1 };
 
 /* ---- what one device can be asked -------------------------------------------------------------------------------- */
 
-CASE(a_device_has_no_link_to_itself, REFERENCE "cuDeviceGetP2PAttribute: \"CUDA_ERROR_INVALID_DEVICE ... if they represent the same device\"") {
+CASE(a_device_has_no_link_to_itself,
+     REFERENCE "cuDeviceGetP2PAttribute: \"CUDA_ERROR_INVALID_DEVICE ... if they represent the same device\"") {
     int value;
-    GIVES(cu.DeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, DEVICE, DEVICE), CUDA_ERROR_INVALID_DEVICE);
+    GIVES(cu.DeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, DEVICE, DEVICE),
+          CUDA_ERROR_INVALID_DEVICE);
 }
 
-CASE(a_context_is_no_peer_of_itself, REFERENCE "cuCtxEnablePeerAccess: \"CUDA_ERROR_INVALID_CONTEXT ... if the current context is peerContext\"") {
+CASE(a_context_is_no_peer_of_itself,
+     REFERENCE "cuCtxEnablePeerAccess: \"CUDA_ERROR_INVALID_CONTEXT ... if the current context is peerContext\"") {
     GIVES(cu.CtxEnablePeerAccess(primary, 0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -125,7 +128,8 @@ CASE(a_copy_between_devices_has_its_place_in_the_stream, "CUDA Driver API, Memor
     drop_other_block(theirs);
 }
 
-CASE(a_plain_copy_between_devices_tells_them_by_address, "CUDA Driver API, Memory Management, cuMemcpy; Unified Addressing") {
+CASE(a_plain_copy_between_devices_tells_them_by_address,
+     "CUDA Driver API, Memory Management, cuMemcpy; Unified Addressing") {
     need_two_devices();
     const CUdeviceptr theirs = new_other_block(6), mine = new_block(BYTES);
     OK(cu.Memcpy(mine, theirs, BYTES));
@@ -135,7 +139,8 @@ CASE(a_plain_copy_between_devices_tells_them_by_address, "CUDA Driver API, Memor
     drop_other_block(theirs);
 }
 
-CASE(a_stream_waits_for_another_devices_event, "CUDA Driver API, Stream Management, cuStreamWaitEvent: \"may be from a different context or device\"") {
+CASE(a_stream_waits_for_another_devices_event,
+     "CUDA Driver API, Stream Management, cuStreamWaitEvent: \"may be from a different context or device\"") {
     need_two_devices();
     CUevent event = new_event();
     CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
@@ -159,7 +164,8 @@ CASE(a_stream_waits_for_another_devices_event, "CUDA Driver API, Stream Manageme
     OK(cu.DevicePrimaryCtxRelease(OTHER));
 }
 
-CASE(an_event_of_one_device_is_not_recorded_on_another, "CUDA Driver API, Event Management, cuEventRecord: CUDA_ERROR_INVALID_HANDLE") {
+CASE(an_event_of_one_device_is_not_recorded_on_another,
+     "CUDA Driver API, Event Management, cuEventRecord: CUDA_ERROR_INVALID_HANDLE") {
     need_two_devices();
     CUevent event = new_event();
     enter_other();
@@ -171,7 +177,8 @@ CASE(an_event_of_one_device_is_not_recorded_on_another, "CUDA Driver API, Event 
     OK(cu.DevicePrimaryCtxRelease(OTHER));
 }
 
-CASE(pinned_memory_is_reached_by_all_devices, "CUDA Driver API, Memory Management, cuMemHostAlloc: \"immediately accessible to all contexts on all devices\"") {
+CASE(pinned_memory_is_reached_by_all_devices,
+     "CUDA Driver API, Memory Management, cuMemHostAlloc: \"immediately accessible to all contexts on all devices\"") {
     need_two_devices();
     const CUdeviceptr theirs = new_other_block(5);
     unsigned char *pinned = new_pinned(BYTES);
@@ -186,7 +193,8 @@ CASE(pinned_memory_is_reached_by_all_devices, "CUDA Driver API, Memory Managemen
 
 /* ---- direct access ---------------------------------------------------------------------------------------------- */
 
-CASE(the_link_says_whether_access_is_possible, REFERENCE "cuDeviceCanAccessPeer, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED") {
+CASE(the_link_says_whether_access_is_possible,
+     REFERENCE "cuDeviceCanAccessPeer, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED") {
     need_two_devices();
     int can = 99, supported = 99;
     OK(cu.DeviceCanAccessPeer(&can, DEVICE, OTHER));
@@ -209,7 +217,8 @@ CASE(access_is_enabled_once, REFERENCE "cuCtxEnablePeerAccess: CUDA_ERROR_PEER_A
     OK(cu.DevicePrimaryCtxRelease(OTHER));
 }
 
-CASE(access_that_is_not_enabled_is_not_disabled, REFERENCE "cuCtxDisablePeerAccess: CUDA_ERROR_PEER_ACCESS_NOT_ENABLED") {
+CASE(access_that_is_not_enabled_is_not_disabled,
+     REFERENCE "cuCtxDisablePeerAccess: CUDA_ERROR_PEER_ACCESS_NOT_ENABLED") {
     need_peers();
     GIVES(cu.CtxDisablePeerAccess(other), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     OK(cu.CtxEnablePeerAccess(other, 0));
@@ -230,7 +239,8 @@ CASE(access_goes_one_way, REFERENCE "cuCtxEnablePeerAccess: \"unidirectional\"")
     OK(cu.DevicePrimaryCtxRelease(OTHER));
 }
 
-CASE(an_enabled_peers_block_is_set_from_here, REFERENCE "cuCtxEnablePeerAccess: \"all allocations from peerContext will immediately be accessible by the current context\"") {
+CASE(an_enabled_peers_block_is_set_from_here, REFERENCE "cuCtxEnablePeerAccess: \"all allocations from peerContext "
+                                                        "will immediately be accessible by the current context\"") {
     need_peers();
     const CUdeviceptr theirs = new_other_block(1);
     OK(cu.CtxEnablePeerAccess(other, 0));

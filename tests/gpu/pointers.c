@@ -2,7 +2,7 @@
 /* What the driver tells of an address. */
 #include "suite.h"
 
-#define SUBJECT "pointers"
+#define SUBJECT   "pointers"
 #define REFERENCE "CUDA Driver API, Unified Addressing, cuPointerGetAttribute: "
 
 enum { BYTES = 5000 };
@@ -48,7 +48,9 @@ CASE(a_mapped_page_is_device_memory, REFERENCE "CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     OK(cu.MemAddressFree(at, unit));
 }
 
-CASE(an_address_that_the_driver_does_not_know_has_no_type, REFERENCE "\"If ptr was not allocated by, mapped by, or registered with a CUcontext ... CUDA_ERROR_INVALID_VALUE is returned\"") {
+CASE(an_address_that_the_driver_does_not_know_has_no_type,
+     REFERENCE "\"If ptr was not allocated by, mapped by, or registered with a CUcontext ... CUDA_ERROR_INVALID_VALUE "
+               "is returned\"") {
     int mine = 0;
     unsigned type;
     GIVES(cu.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, as_device(&mine)), CUDA_ERROR_INVALID_VALUE);
@@ -77,7 +79,8 @@ CASE(a_block_knows_its_device, REFERENCE "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL") 
     OK(cu.MemFree(block));
 }
 
-CASE(a_block_is_reached_by_the_device_only, REFERENCE "CU_POINTER_ATTRIBUTE_HOST_POINTER: \"If there exists no host pointer value ... CUDA_ERROR_INVALID_VALUE is returned\"") {
+CASE(a_block_is_reached_by_the_device_only, REFERENCE "CU_POINTER_ATTRIBUTE_HOST_POINTER: \"If there exists no host "
+                                                      "pointer value ... CUDA_ERROR_INVALID_VALUE is returned\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUdeviceptr device_address = 0;
     void *host_address;
@@ -87,7 +90,8 @@ CASE(a_block_is_reached_by_the_device_only, REFERENCE "CU_POINTER_ATTRIBUTE_HOST
     OK(cu.MemFree(block));
 }
 
-CASE(pinned_memory_is_reached_by_both_at_one_address, REFERENCE "CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_POINTER") {
+CASE(pinned_memory_is_reached_by_both_at_one_address,
+     REFERENCE "CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_POINTER") {
     unsigned char *pinned = new_pinned(BYTES);
     CUdeviceptr device_address = 0;
     void *host_address = NULL;
@@ -97,7 +101,8 @@ CASE(pinned_memory_is_reached_by_both_at_one_address, REFERENCE "CU_POINTER_ATTR
     OK(cu.MemFreeHost(pinned));
 }
 
-CASE(an_address_knows_the_range_that_it_is_in, REFERENCE "CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE") {
+CASE(an_address_knows_the_range_that_it_is_in,
+     REFERENCE "CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE") {
     const CUdeviceptr block = new_block(BYTES);
     CUdeviceptr start = 0;
     size_t bytes = 0;
@@ -108,7 +113,8 @@ CASE(an_address_knows_the_range_that_it_is_in, REFERENCE "CU_POINTER_ATTRIBUTE_R
     OK(cu.MemFree(block));
 }
 
-CASE(no_two_blocks_have_one_number, REFERENCE "CU_POINTER_ATTRIBUTE_BUFFER_ID: \"Subsequent allocations do not reuse IDs\"") {
+CASE(no_two_blocks_have_one_number,
+     REFERENCE "CU_POINTER_ATTRIBUTE_BUFFER_ID: \"Subsequent allocations do not reuse IDs\"") {
     enum { COUNT = 20 };
     unsigned long long ids[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -142,7 +148,9 @@ CASE(several_attributes_are_asked_at_once, "CUDA Driver API, Unified Addressing,
     OK(cu.MemFree(block));
 }
 
-CASE(several_attributes_of_an_unknown_address_are_nothing, "CUDA Driver API, Unified Addressing, cuPointerGetAttributes: \"the attributes are assigned default NULL values and CUDA_SUCCESS is returned\"") {
+CASE(several_attributes_of_an_unknown_address_are_nothing,
+     "CUDA Driver API, Unified Addressing, cuPointerGetAttributes: \"the attributes are assigned default NULL values "
+     "and CUDA_SUCCESS is returned\"") {
     int mine = 0;
     unsigned type = 99;
     CUcontext context = primary;

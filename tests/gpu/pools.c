@@ -2,7 +2,7 @@
 /* Stream-ordered allocation. */
 #include "suite.h"
 
-#define SUBJECT "pools"
+#define SUBJECT   "pools"
 #define REFERENCE "CUDA Driver API, Stream Ordered Memory Allocator, "
 
 enum { BYTES = 1 << 16 };
@@ -43,7 +43,8 @@ static uint64_t figure(CUmemoryPool pool, CUmemPool_attribute which) {
     return value;
 }
 
-CASE(a_block_is_usable_behind_its_allocation, REFERENCE "cuMemAllocAsync: \"Basic stream ordering allows future work submitted into the same stream to use the allocation\"") {
+CASE(a_block_is_usable_behind_its_allocation, REFERENCE "cuMemAllocAsync: \"Basic stream ordering allows future work "
+                                                        "submitted into the same stream to use the allocation\"") {
     need_pools();
     unsigned char *seen = new_pinned(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -57,7 +58,8 @@ CASE(a_block_is_usable_behind_its_allocation, REFERENCE "cuMemAllocAsync: \"Basi
     OK(cu.MemFreeHost(seen));
 }
 
-CASE(an_ordered_allocation_does_not_wait_for_the_stream, REFERENCE "cuMemAllocAsync: \"A pointer to the allocated memory is returned immediately\"") {
+CASE(an_ordered_allocation_does_not_wait_for_the_stream,
+     REFERENCE "cuMemAllocAsync: \"A pointer to the allocated memory is returned immediately\"") {
     need_pools();
     unsigned char *seen = new_pinned(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -91,7 +93,9 @@ CASE(ordered_blocks_do_not_overlap, REFERENCE "cuMemAllocAsync") {
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(another_stream_uses_a_block_after_an_event, REFERENCE "cuMemAllocAsync: \"Stream query, stream synchronize, and CUDA events can be used to guarantee that the allocation operation completes\"") {
+CASE(another_stream_uses_a_block_after_an_event,
+     REFERENCE "cuMemAllocAsync: \"Stream query, stream synchronize, and CUDA events can be used to guarantee that the "
+               "allocation operation completes\"") {
     need_pools();
     CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent event = new_event();
@@ -108,7 +112,8 @@ CASE(another_stream_uses_a_block_after_an_event, REFERENCE "cuMemAllocAsync: \"S
     OK(cu.EventDestroy(event));
 }
 
-CASE(a_freed_block_given_again_is_used_in_order, REFERENCE "cuMemFreeAsync: \"must not be accessed after stream execution reaches the free\"") {
+CASE(a_freed_block_given_again_is_used_in_order,
+     REFERENCE "cuMemFreeAsync: \"must not be accessed after stream execution reaches the free\"") {
     need_pools();
     unsigned char *seen = new_pinned(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -129,7 +134,8 @@ CASE(a_freed_block_given_again_is_used_in_order, REFERENCE "cuMemFreeAsync: \"mu
     OK(cu.MemFreeHost(seen));
 }
 
-CASE(a_block_is_not_given_to_another_stream_before_it_is_free, REFERENCE "CU_MEMPOOL_ATTR_REUSE_*: reuse follows dependencies, completion, or makes one") {
+CASE(a_block_is_not_given_to_another_stream_before_it_is_free,
+     REFERENCE "CU_MEMPOOL_ATTR_REUSE_*: reuse follows dependencies, completion, or makes one") {
     need_pools();
     unsigned char *seen = new_pinned(BYTES);
     CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
@@ -153,7 +159,8 @@ CASE(a_block_is_not_given_to_another_stream_before_it_is_free, REFERENCE "CU_MEM
     OK(cu.MemFreeHost(seen));
 }
 
-CASE(an_ordered_block_may_be_freed_plainly, "CUDA Driver API, Memory Management, cuMemFree: pointers of cuMemAllocAsync() are among those it frees") {
+CASE(an_ordered_block_may_be_freed_plainly,
+     "CUDA Driver API, Memory Management, cuMemFree: pointers of cuMemAllocAsync() are among those it frees") {
     need_pools();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     const CUdeviceptr block = new_in_order(BYTES, stream);
@@ -182,7 +189,8 @@ CASE(an_ordered_block_beyond_the_device_is_out_of_memory, REFERENCE "cuMemAllocA
     OK(cu.CtxSynchronize());
 }
 
-CASE(a_huge_ordered_size_does_not_wrap, REFERENCE "cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE") {
+CASE(a_huge_ordered_size_does_not_wrap,
+     REFERENCE "cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE") {
     need_pools();
     CUdeviceptr block;
     GIVES(cu.MemAllocAsync(&block, SIZE_MAX, NULL), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE);
@@ -196,21 +204,24 @@ CASE(a_device_has_one_default_pool, REFERENCE "cuDeviceGetDefaultMemPool") {
     CHECK(default_pool() == default_pool());
 }
 
-CASE(the_default_pool_is_current_at_first, REFERENCE "cuDeviceGetMemPool: \"By default the current mempool is the default mempool for a device\"") {
+CASE(the_default_pool_is_current_at_first,
+     REFERENCE "cuDeviceGetMemPool: \"By default the current mempool is the default mempool for a device\"") {
     need_pools();
     CUmemoryPool pool = NULL;
     OK(cu.DeviceGetMemPool(&pool, DEVICE));
     CHECK(pool == default_pool());
 }
 
-CASE(the_default_pool_cannot_be_destroyed, REFERENCE "cuMemPoolDestroy: \"A device's default memory pool cannot be destroyed\"") {
+CASE(the_default_pool_cannot_be_destroyed,
+     REFERENCE "cuMemPoolDestroy: \"A device's default memory pool cannot be destroyed\"") {
     need_pools();
     REFUSED(cu.MemPoolDestroy(default_pool()));
     OK(cu.MemFreeAsync(new_in_order(BYTES, NULL), NULL));
     OK(cu.CtxSynchronize());
 }
 
-CASE(a_pool_made_current_is_allocated_from, REFERENCE "cuDeviceSetMemPool: \"cuMemAllocAsync allocates from the current mempool\"") {
+CASE(a_pool_made_current_is_allocated_from,
+     REFERENCE "cuDeviceSetMemPool: \"cuMemAllocAsync allocates from the current mempool\"") {
     need_pools();
     CUmemoryPool pool = new_pool(), now = NULL;
     OK(cu.DeviceSetMemPool(DEVICE, pool));
@@ -245,7 +256,9 @@ CASE(a_block_comes_from_the_pool_that_is_named, REFERENCE "cuMemAllocFromPoolAsy
     OK(cu.MemPoolDestroy(pool));
 }
 
-CASE(a_pool_destroyed_with_a_block_out_lets_the_block_live, REFERENCE "cuMemPoolDestroy: \"the resources associated with the pool will be released automatically once there are no more outstanding allocations\"") {
+CASE(a_pool_destroyed_with_a_block_out_lets_the_block_live,
+     REFERENCE "cuMemPoolDestroy: \"the resources associated with the pool will be released automatically once there "
+               "are no more outstanding allocations\"") {
     need_pools();
     CUmemoryPool pool = new_pool();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -306,7 +319,8 @@ static CUmemoryPool new_keeping_pool(size_t bytes, CUstream stream) {
     return pool;
 }
 
-CASE(a_pool_keeps_memory_up_to_its_threshold, REFERENCE "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: \"Amount of reserved memory in bytes to hold onto\"") {
+CASE(a_pool_keeps_memory_up_to_its_threshold,
+     REFERENCE "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: \"Amount of reserved memory in bytes to hold onto\"") {
     need_pools();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = new_keeping_pool(BYTES, stream);
@@ -328,7 +342,8 @@ CASE(a_trimmed_pool_gives_back_what_is_free, REFERENCE "cuMemPoolTrimTo") {
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(a_pool_is_not_trimmed_below_what_is_to_be_kept, REFERENCE "cuMemPoolTrimTo: \"the pool will be guaranteed to have at least minBytesToKeep bytes reserved\"") {
+CASE(a_pool_is_not_trimmed_below_what_is_to_be_kept,
+     REFERENCE "cuMemPoolTrimTo: \"the pool will be guaranteed to have at least minBytesToKeep bytes reserved\"") {
     need_pools();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = new_keeping_pool(large_amount(), stream);
@@ -341,7 +356,8 @@ CASE(a_pool_is_not_trimmed_below_what_is_to_be_kept, REFERENCE "cuMemPoolTrimTo:
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(a_block_out_is_not_trimmed_away, REFERENCE "cuMemPoolTrimTo: \"cannot release OS allocations that back outstanding asynchronous allocations\"") {
+CASE(a_block_out_is_not_trimmed_away,
+     REFERENCE "cuMemPoolTrimTo: \"cannot release OS allocations that back outstanding asynchronous allocations\"") {
     need_pools();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = new_pool();
@@ -364,7 +380,8 @@ CASE(a_pool_remembers_the_most_that_was_used, REFERENCE "CU_MEMPOOL_ATTR_USED_ME
     CUmemoryPool pool = new_keeping_pool(BYTES, stream);
     uint64_t zero = 0, one = 1;
     CHECK(figure(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= BYTES);
-    REFUSED(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &one)); /* "illegal to set this attribute to a non-zero value" */
+    REFUSED(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+                                   &one)); /* "illegal to set this attribute to a non-zero value" */
     OK(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
     CHECK(figure(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) < BYTES);
     OK(cu.MemPoolDestroy(pool));

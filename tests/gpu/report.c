@@ -23,9 +23,9 @@ static FILE *words(const struct options *options) {
 void report_begin(const struct machine *machine, const struct options *options) {
     const char *settings = getenv("WEIR_EMU");
     FILE *out = words(options);
-    fprintf(out, "%s, %d device%s, driver %d.%d (%s)%s\n", machine->name, machine->devices, machine->devices == 1 ? "" : "s",
-            machine->driver_version / 1000, machine->driver_version % 1000 / 10, machine->driver,
-            machine->emulated ? ": emulated" : "");
+    fprintf(out, "%s, %d device%s, driver %d.%d (%s)%s\n", machine->name, machine->devices,
+            machine->devices == 1 ? "" : "s", machine->driver_version / 1000, machine->driver_version % 1000 / 10,
+            machine->driver, machine->emulated ? ": emulated" : "");
     if (machine->emulated && settings != NULL) fprintf(out, "WEIR_EMU=%s\n", settings);
 }
 
@@ -46,7 +46,8 @@ static void print_row(FILE *out, const char *name, const struct counts *counts) 
             counts->milliseconds / 1000.0);
 }
 
-static void print_table(const struct gpu_case *cases, const struct result *results, const struct counts *all, FILE *out) {
+static void print_table(const struct gpu_case *cases, const struct result *results, const struct counts *all,
+                        FILE *out) {
     fprintf(out, "\n%-20s %6s %7s %8s %7s %9s\n", "subject", "cases", "passed", "skipped", "failed", "seconds");
     struct counts subject = {0};
     for (; cases != NULL; cases = cases->next, results++) {
@@ -62,9 +63,12 @@ static void print_text(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text != '\0'; text++) {
         const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(out, "\\%c", c);
-        else if (c < 0x20) fprintf(out, "\\u%04x", c);
-        else fputc(c, out);
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(out, "\\u%04x", c);
+        else
+            fputc(c, out);
     }
     fputc('"', out);
 }
@@ -94,8 +98,8 @@ static bool print_json(const struct gpu_case *cases, const struct result *result
     print_text(out, machine->name);
     fprintf(out, ", \"devices\": %d, \"driver_version\": %d, \"emulated\": %s,\n", machine->devices,
             machine->driver_version, machine->emulated ? "true" : "false");
-    fprintf(out, "  \"conformance_cases\": %d, \"passed\": %d, \"skipped\": %d, \"failed\": %d,\n  \"cases\": [", all->cases,
-            all->passed, all->skipped, all->failed);
+    fprintf(out, "  \"conformance_cases\": %d, \"passed\": %d, \"skipped\": %d, \"failed\": %d,\n  \"cases\": [",
+            all->cases, all->passed, all->skipped, all->failed);
     bool first = true;
     for (; cases != NULL; cases = cases->next, results++) {
         if (results->outcome == NOT_RUN) continue;
@@ -115,13 +119,15 @@ int report_end(const struct gpu_case *cases, const struct result *results, const
     print_table(cases, results, &all, words(options));
     if (options->json != NULL && !print_json(cases, results, machine, &all, options)) return 2;
     if (all.passed + all.failed == 0) fprintf(stderr, "conformance: no case was run\n");
-    if (options->no_skips && all.skipped > 0) fprintf(stderr, "conformance: cases were skipped, and --no-skips was given\n");
+    if (options->no_skips && all.skipped > 0)
+        fprintf(stderr, "conformance: cases were skipped, and --no-skips was given\n");
     return all.failed > 0 || all.passed == 0 || (options->no_skips && all.skipped > 0);
 }
 
 void report_list(const struct gpu_case *cases, const struct options *options) {
     for (; cases != NULL; cases = cases->next) {
-        if (options->only != NULL && strcmp(options->only, cases->name) != 0 && strcmp(options->only, cases->subject) != 0)
+        if (options->only != NULL && strcmp(options->only, cases->name) != 0 &&
+            strcmp(options->only, cases->subject) != 0)
             continue;
         printf("%s: %s\n    %s\n", cases->subject, cases->name, cases->reference);
     }

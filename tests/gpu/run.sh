@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All checks that a device takes part in, in under 8 minutes; a compiler and CMake alone are needed. The device's settings
-# (clocks, modes, partitions, persistence) are left as they are.
+# All checks that a device takes part in, in under 8 minutes; a compiler and CMake alone are needed. The device's
+# settings (clocks, modes, partitions, persistence) are left as they are.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -9,7 +9,7 @@ FOLDER=$ROOT/build/gpu
 SECONDS_IN_ALL=480
 DRIVER=
 EMULATED=no
-VERBOSE=()
+OPTIONS=()
 
 usage() {
     cat <<'END'
@@ -31,7 +31,7 @@ for argument in "$@"; do
     case $argument in
     --emulated) EMULATED=yes ;;
     --driver=?*) DRIVER=${argument#--driver=} ;;
-    --verbose) VERBOSE=(--verbose) ;;
+    --verbose) OPTIONS+=(--verbose) ;;
     --help | -h) usage; exit 0 ;;
     *) usage >&2; die "unknown option '$argument'" 2 ;;
     esac
@@ -41,14 +41,15 @@ if [[ $DRIVER == */* && $DRIVER != /* ]]; then DRIVER=$PWD/$DRIVER; fi
 
 # ---- the checks ---------------------------------------------------------------------------------------------------
 
-# A check is a line here and a function check_NAME, which says what it found on standard output; its last line is shown in
-# the table. It may use $DRIVER and the programs in $FOLDER/core/bin.
+# A check is a line here and a function check_NAME, which says what it found on standard output; its last line is shown
+# in the table. It may use $DRIVER and the programs in $FOLDER/core/bin.
 CHECKS="conformance: the driver does what the documentation says
 profile: weir-profile measures the device"
 
 check_conformance() {
     # Skips are said in the log; on a machine with one device the cases about peers are among them.
-    "$FOLDER/bin/conformance" --driver="$DRIVER" --json="$FOLDER/conformance.json" "${VERBOSE[@]}"
+    # shellcheck disable=SC2086
+    "$FOLDER/bin/conformance" --driver="$DRIVER" --json="$FOLDER/conformance.json" $OPTIONS
 }
 
 check_profile() {
@@ -63,9 +64,10 @@ build() {
     local folder=$1 source=$2
     shift 2
     mkdir -p "$folder"
-    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --parallel "$(nproc)"; } > "$folder/build.log" 2>&1; then
-        cat "$folder/build.log" >&2
-        die "building $source failed; the log is $folder/build.log"
+    local log="$folder/build.log"
+    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --parallel "$(nproc)"; } > "$log" 2>&1; then
+        cat "$log" >&2
+        die "building $source failed; the log is $log"
     fi
 }
 
@@ -75,6 +77,7 @@ build "$FOLDER/core" "$ROOT" -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OF
 if [ "$EMULATED" = yes ]; then
     DRIVER=$FOLDER/core/lib/emu/libcuda.so.1
     export WEIR_DEVICE=emulated WEIR_EMU=${WEIR_EMU:-devices:2}
+    OPTIONS+=(--no-skips)
 else
     DRIVER=${DRIVER:-libcuda.so.1}
     export WEIR_DEVICE=cuda
@@ -94,8 +97,8 @@ while IFS= read -r line; do
     # In a process group of its own, which ends when its time is up.
     export -f "check_$name"
     code=0
-    FOLDER=$FOLDER DRIVER=$DRIVER VERBOSE_OPTION=${VERBOSE[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
-        bash -c 'set -euo pipefail; VERBOSE=($VERBOSE_OPTION); '"check_$name" < /dev/null 2>&1 | tee "$FOLDER/$name.log" || code=$?
+    FOLDER=$FOLDER DRIVER=$DRIVER OPTIONS=${OPTIONS[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
+        bash -euo pipefail -c "check_$name" < /dev/null 2>&1 | tee "$FOLDER/$name.log" || code=$?
     case $code in
     0) result=passed ;;
     2) result=FAILED; [ "$name" != conformance ] || status=2 ;;

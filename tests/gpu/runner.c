@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runner. It calls nothing of the driver itself: each subject's cases run in a process that it starts from its own
- * program file, and tells it over a pipe what comes of them, a line each: ready, start N, pass N, skip N WHY, fail N WHY. */
+ * program file, and tells it over a pipe what comes of them, a line each: ready, start N, pass N, skip N WHY, fail N
+ * WHY. */
 #include "suite.h"
 
 #include <errno.h>
@@ -215,10 +216,13 @@ static bool read_line(struct worker *worker, uint64_t until, char *line, size_t 
 static void end_worker(struct worker *worker, bool kill_it, char words[80]) {
     int status = 0;
     if (kill_it) kill(worker->process, SIGKILL);
-    while (waitpid(worker->process, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(worker->process, &status, 0) < 0 && errno == EINTR) {
+    }
     close(worker->pipe);
-    if (WIFSIGNALED(status)) snprintf(words, 80, "the process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else snprintf(words, 80, "the process ended with status %d", WEXITSTATUS(status));
+    if (WIFSIGNALED(status))
+        snprintf(words, 80, "the process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(words, 80, "the process ended with status %d", WEXITSTATUS(status));
 }
 
 static struct result *results; /* of all cases, by number */
@@ -264,8 +268,10 @@ static void run_in_one_process(int count, const int *numbers, unsigned limit_sec
     }
     end_worker(&worker, late, words);
     const int culprit = current < 0 ? numbers[0] : current;
-    if (late) snprintf(why, sizeof why, "not over within its time limit");
-    else snprintf(why, sizeof why, "%s in the middle of the case", words);
+    if (late)
+        snprintf(why, sizeof why, "not over within its time limit");
+    else
+        snprintf(why, sizeof why, "%s in the middle of the case", words);
     settle(culprit, FAILED, why);
 }
 
@@ -317,12 +323,15 @@ static bool probe_machine(struct machine *machine, char *why, size_t room) {
     begin_worker(&worker, "--probe", 0, NULL);
     const bool got = read_line(&worker, now_ms() + (uint64_t)SECONDS_TO_BEGIN * 1000, line, sizeof line, &late);
     end_worker(&worker, late, words);
-    if (got && sscanf(line, "ready 0 %d %d %d %n", &machine->driver_version, &machine->devices, &emulated, &used) == 3) {
+    if (got &&
+        sscanf(line, "ready 0 %d %d %d %n", &machine->driver_version, &machine->devices, &emulated, &used) == 3) {
         machine->emulated = emulated != 0;
         snprintf(machine->name, sizeof machine->name, "%s", line + used);
         return true;
     }
-    snprintf(why, room, "%s", got ? line : words);
+    /* "fail -1 runner.c:99: what" */
+    const char *what = got ? strstr(line, ": ") : NULL;
+    snprintf(why, room, "%s", what != NULL ? what + 2 : got ? line : words);
     return false;
 }
 
@@ -338,6 +347,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     setenv("GPU_DRIVER", options.driver, 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* few streams share a hardware queue then, and hold one another */
     struct machine machine = {.driver = options.driver};
     char why[1300];
     if (!probe_machine(&machine, why, sizeof why)) {

@@ -4,12 +4,13 @@
 
 #include <stdatomic.h>
 
-#define SUBJECT "streams"
+#define SUBJECT   "streams"
 #define REFERENCE "CUDA Driver API, Stream Management, "
 
 enum { BYTES = 1 << 14 };
 
-CASE(work_of_a_stream_happens_in_order, "CUDA C++ Programming Guide, Streams: \"a sequence of commands ... that execute in order\"") {
+CASE(work_of_a_stream_happens_in_order,
+     "CUDA C++ Programming Guide, Streams: \"a sequence of commands ... that execute in order\"") {
     unsigned char *seen = new_pinned(BYTES);
     const CUdeviceptr first = new_block(BYTES), second = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -80,7 +81,8 @@ CASE(synchronizing_a_context_waits_for_all_its_streams, "CUDA Driver API, Contex
     OK(cu.MemFreeHost(seen));
 }
 
-CASE(streams_do_not_wait_for_one_another, "CUDA C++ Programming Guide, Streams: \"Different streams ... may execute their commands out of order with respect to one another or concurrently\"") {
+CASE(streams_do_not_wait_for_one_another, "CUDA C++ Programming Guide, Streams: \"Different streams ... may execute "
+                                          "their commands out of order with respect to one another or concurrently\"") {
     const CUdeviceptr block = new_block(BYTES);
     CUstream held = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate *gate = hold(held);
@@ -188,7 +190,8 @@ CASE(lower_numbers_are_greater_priorities, "CUDA Driver API, Context Management,
     CHECK(greatest <= least);
 }
 
-CASE(a_stream_made_without_one_has_priority_0, REFERENCE "cuStreamCreateWithPriority: \"'0' represents default priority\"") {
+CASE(a_stream_made_without_one_has_priority_0,
+     REFERENCE "cuStreamCreateWithPriority: \"'0' represents default priority\"") {
     CUstream stream = new_stream(CU_STREAM_DEFAULT);
     int priority = 99;
     OK(cu.StreamGetPriority(stream, &priority));
@@ -221,7 +224,9 @@ CASE(a_stream_with_a_priority_has_its_flags_too, REFERENCE "cuStreamCreateWithPr
 
 /* ---- destroy ---------------------------------------------------------------------------------------------------- */
 
-CASE(destroying_a_stream_does_not_wait_and_its_work_goes_on, REFERENCE "cuStreamDestroy: \"the function will return immediately and the resources ... will be released automatically once the device has completed all work\"") {
+CASE(destroying_a_stream_does_not_wait_and_its_work_goes_on,
+     REFERENCE "cuStreamDestroy: \"the function will return immediately and the resources ... will be released "
+               "automatically once the device has completed all work\"") {
     unsigned char *seen = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -253,7 +258,9 @@ CASE(a_new_stream_does_not_wait_for_a_destroyed_one, REFERENCE "cuStreamDestroy,
 
 /* ---- host functions --------------------------------------------------------------------------------------------- */
 
-CASE(a_host_function_runs_between_the_work_around_it, "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"called after currently enqueued work and will block work added after it\"") {
+CASE(a_host_function_runs_between_the_work_around_it,
+     "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"called after currently enqueued work and will block work "
+     "added after it\"") {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     for (int i = 1; i <= 5; i++) mark(stream, i);
     OK(cu.StreamSynchronize(stream));
@@ -272,7 +279,8 @@ static void look(void *argument) {
     at->found = all_are(at->at, at->count, at->at[0]) ? at->at[0] : -1;
 }
 
-CASE(a_host_function_sees_what_was_copied_before_it, "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"the same effect as synchronizing an event\"") {
+CASE(a_host_function_sees_what_was_copied_before_it,
+     "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"the same effect as synchronizing an event\"") {
     unsigned char *seen = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -293,7 +301,8 @@ CASE(a_host_function_sees_what_was_copied_before_it, "CUDA Driver API, Execution
 
 static void fill_for_the_device(void *argument) { memset(argument, 7, BYTES); }
 
-CASE(a_copy_sees_what_a_host_function_wrote_before_it, "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"will block work added after it\"") {
+CASE(a_copy_sees_what_a_host_function_wrote_before_it,
+     "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"will block work added after it\"") {
     unsigned char *mine = new_pinned(BYTES);
     const CUdeviceptr block = new_block(BYTES);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -311,7 +320,9 @@ static void call_the_driver(void *argument) {
     *(CUresult *)argument = cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 }
 
-CASE_APART(a_host_function_that_calls_the_driver_is_refused_or_served, "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"may result in CUDA_ERROR_NOT_PERMITTED, but this is not required\"") {
+CASE_APART(a_host_function_that_calls_the_driver_is_refused_or_served,
+           "CUDA Driver API, Execution Control, cuLaunchHostFunc: \"may result in CUDA_ERROR_NOT_PERMITTED, but this "
+           "is not required\"") {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUresult code = CUDA_ERROR_UNKNOWN;
     OK(cu.LaunchHostFunc(stream, call_the_driver, &code));
@@ -357,14 +368,16 @@ CASE(three_thousand_launches_run_in_order, "CUDA C++ Programming Guide, Streams:
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(three_thousand_launches_behind_held_work_run_in_order, "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: a launch may wait for room, and nothing is lost") {
+CASE(three_thousand_launches_behind_held_work_run_in_order,
+     "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: a launch may wait for room, and nothing is lost") {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     struct counter counter = {0, 0};
     queue_turns(stream, &counter, 30);
     OK(cu.StreamDestroy(stream));
 }
 
-CASE(three_thousand_sets_behind_held_work_leave_the_last, "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: a launch may wait for room, and nothing is lost") {
+CASE(three_thousand_sets_behind_held_work_leave_the_last,
+     "CUDA C++ Programming Guide, Asynchronous Concurrent Execution: a launch may wait for room, and nothing is lost") {
     const CUdeviceptr block = new_block(256);
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate *gate = hold(stream);

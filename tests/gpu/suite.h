@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a case is written with.
  *
- * Words. case: one statement about the driver, with the place of the documentation that makes it. subject: the cases of one
- * file. A case runs in a process that the runner started for it or for its subject; the process ends with the first case
- * that fails or can't be asked, and the runner starts another for the next, so that no case meets what another left. */
+ * Words. case: one statement about the driver, with the place of the documentation that makes it. subject: the cases of
+ * one file. A case runs in a process that the runner started for it or for its subject; the process ends with the first
+ * case that fails or can't be asked, and the runner starts another for the next, so that no case meets what another
+ * left. */
 #ifndef GPU_SUITE_H
 #define GPU_SUITE_H
 
@@ -115,15 +116,16 @@ CUdeviceptr as_device(const void *host);
 bool all_are(const unsigned char *bytes, size_t count, int value);
 /* The device's bytes, read by a synchronous copy, have the value. */
 bool device_all_are(CUdeviceptr at, size_t count, int value);
-/* Queues a host function that appends the mark (1 to 9) to the order; marks_are("123") compares. Needs: the work is over. */
+/* Queues a host function that appends the mark (1 to 9) to the order; marks_are("123") compares, and forgets it. Needs:
+ * the work is over. */
 void mark(CUstream stream, int value);
 bool marks_are(const char *digits);
 
 /* ---- support.c: holding work back ------------------------------------------------------------------------------- */
 
 struct gate;
-/* What is queued on the stream from now on waits until the gate is let go. Never two at a time, nor a host function behind it
- * that the host waits for while the gate is shut: a driver may run all host functions in one thread. */
+/* What is queued on the stream from now on waits until the gate is let go. Never two at a time, nor a host function
+ * elsewhere that the host waits for while the gate is shut: a driver may run all host functions in one thread. */
 struct gate *hold(CUstream stream);
 void let_go(struct gate *gate);
 /* Lets go that many milliseconds from now, so that the caller can wait in a call meanwhile. */
@@ -132,7 +134,8 @@ void let_go_after(struct gate *gate, unsigned milliseconds);
 /* Looks again and again for a while: the stream's, the event's work is not over. */
 void stays_pending(CUstream stream);
 void event_stays_pending(CUevent event);
-/* Looks again and again until it is over; fails when that takes seconds. */
+/* Looks again and again until it is over. When that takes seconds the case is skipped: work that nothing orders behind
+ * the held stream may run beside it, says the documentation, not must. */
 void becomes_done(CUstream stream);
 void event_becomes_done(CUevent event);
 

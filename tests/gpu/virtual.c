@@ -2,7 +2,7 @@
 /* Virtual memory: reservations, pages, mappings, rights. */
 #include "suite.h"
 
-#define SUBJECT "virtual memory"
+#define SUBJECT   "virtual memory"
 #define REFERENCE "CUDA Driver API, Virtual Memory Management, "
 
 enum { HOST_PAGE = 4096 };
@@ -46,12 +46,14 @@ CASE(a_reservation_has_the_alignment_asked_for, REFERENCE "cuMemAddressReserve")
     }
 }
 
-CASE(an_alignment_that_is_no_power_of_two_is_refused, REFERENCE "cuMemAddressReserve: \"alignment must be a power of two or zero\"") {
+CASE(an_alignment_that_is_no_power_of_two_is_refused,
+     REFERENCE "cuMemAddressReserve: \"alignment must be a power of two or zero\"") {
     CUdeviceptr at;
     GIVES(cu.MemAddressReserve(&at, 4 * granule(), 3 * granule(), 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-CASE(a_reservation_of_part_of_a_host_page_is_refused, REFERENCE "cuMemAddressReserve: \"must be a multiple of the host page size\"") {
+CASE(a_reservation_of_part_of_a_host_page_is_refused,
+     REFERENCE "cuMemAddressReserve: \"must be a multiple of the host page size\"") {
     CUdeviceptr at;
     GIVES(cu.MemAddressReserve(&at, 1000, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
@@ -99,7 +101,8 @@ CASE(more_addresses_than_there_are_cannot_be_reserved, REFERENCE "cuMemAddressRe
     GIVES(cu.MemAddressReserve(&at, (size_t)1 << 60, 0, 0, 0), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE);
 }
 
-CASE(a_reservation_is_freed_with_the_size_that_it_was_made_with, REFERENCE "cuMemAddressFree: \"The size must match\"") {
+CASE(a_reservation_is_freed_with_the_size_that_it_was_made_with,
+     REFERENCE "cuMemAddressFree: \"The size must match\"") {
     const CUdeviceptr at = new_reservation(4 * granule());
     GIVES(cu.MemAddressFree(at, 2 * granule()), CUDA_ERROR_INVALID_VALUE);
     OK(cu.MemAddressFree(at, 4 * granule()));
@@ -111,7 +114,8 @@ CASE(a_reservation_is_freed_at_its_start, REFERENCE "cuMemAddressFree: \"the ptr
     OK(cu.MemAddressFree(at, 4 * granule()));
 }
 
-CASE(a_reservation_is_freed_once, REFERENCE "cuMemAddressFree: \"a virtual address range reserved by cuMemAddressReserve\"") {
+CASE(a_reservation_is_freed_once,
+     REFERENCE "cuMemAddressFree: \"a virtual address range reserved by cuMemAddressReserve\"") {
     const CUdeviceptr at = new_reservation(4 * granule());
     OK(cu.MemAddressFree(at, 4 * granule()));
     GIVES(cu.MemAddressFree(at, 4 * granule()), CUDA_ERROR_INVALID_VALUE);
@@ -223,20 +227,23 @@ CASE(a_mapping_takes_no_flags, REFERENCE "cuMemMap: flags \"must be zero now\"")
     drop_ground(&ground);
 }
 
-CASE(a_mapping_is_aligned_to_the_granularity, REFERENCE "cuMemMap: \"Both ptr, size, and offset must be a multiple of\" the granularity") {
+CASE(a_mapping_is_aligned_to_the_granularity,
+     REFERENCE "cuMemMap: \"Both ptr, size, and offset must be a multiple of\" the granularity") {
     struct ground ground = new_ground();
     GIVES(cu.MemMap(ground.at + ground.unit / 2, 2 * ground.unit, 0, ground.page, 0), CUDA_ERROR_INVALID_VALUE);
     GIVES(cu.MemMap(ground.at, ground.unit + ground.unit / 2, 0, ground.page, 0), CUDA_ERROR_INVALID_VALUE);
     drop_ground(&ground);
 }
 
-CASE(a_mapping_is_no_larger_than_its_page, REFERENCE "cuMemMap: \"offset + size must be less than the size of the memory allocation\"") {
+CASE(a_mapping_is_no_larger_than_its_page,
+     REFERENCE "cuMemMap: \"offset + size must be less than the size of the memory allocation\"") {
     struct ground ground = new_ground();
     GIVES(cu.MemMap(ground.at, 4 * ground.unit, 0, ground.page, 0), CUDA_ERROR_INVALID_VALUE);
     drop_ground(&ground);
 }
 
-CASE(a_mapping_lies_in_a_reservation, REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
+CASE(a_mapping_lies_in_a_reservation,
+     REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
     struct ground ground = new_ground();
     const CUdeviceptr gone = new_reservation(2 * ground.unit);
     OK(cu.MemAddressFree(gone, 2 * ground.unit));
@@ -244,26 +251,31 @@ CASE(a_mapping_lies_in_a_reservation, REFERENCE "cuMemMap: \"This range must be 
     drop_ground(&ground);
 }
 
-CASE(a_mapping_ends_within_its_reservation, REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
+CASE(a_mapping_ends_within_its_reservation,
+     REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
     struct ground ground = new_ground();
     GIVES(cu.MemMap(ground.at + 3 * ground.unit, 2 * ground.unit, 0, ground.page, 0), CUDA_ERROR_INVALID_VALUE);
     drop_ground(&ground);
 }
 
-CASE(a_plain_block_is_no_reservation, REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
+CASE(a_plain_block_is_no_reservation,
+     REFERENCE "cuMemMap: \"This range must be an address reservation previously reserved\"") {
     struct ground ground = new_ground();
-    const CUdeviceptr block = new_block(4 * ground.unit), aligned = (block + ground.unit - 1) / ground.unit * ground.unit;
+    const CUdeviceptr block = new_block(4 * ground.unit),
+                      aligned = (block + ground.unit - 1) / ground.unit * ground.unit;
     REFUSED(cu.MemMap(aligned, 2 * ground.unit, 0, ground.page, 0));
     OK(cu.MemFree(block));
     drop_ground(&ground);
 }
 
-CASE(mapped_addresses_are_not_mapped_again, REFERENCE "cuMemMap \"can only create mappings on VA range reservations that are not currently mapped\"") {
+CASE(mapped_addresses_are_not_mapped_again,
+     REFERENCE "cuMemMap \"can only create mappings on VA range reservations that are not currently mapped\"") {
     struct ground ground = new_ground();
     const CUmemGenericAllocationHandle other = new_page(ground.unit);
     map_page(ground.at, 2 * ground.unit, ground.page);
     GIVES(cu.MemMap(ground.at, ground.unit, 0, other, 0), CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_ALREADY_MAPPED);
-    GIVES(cu.MemMap(ground.at + ground.unit, ground.unit, 0, other, 0), CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_ALREADY_MAPPED);
+    GIVES(cu.MemMap(ground.at + ground.unit, ground.unit, 0, other, 0), CUDA_ERROR_INVALID_VALUE,
+          CUDA_ERROR_ALREADY_MAPPED);
     set(ground.at, 1, 2 * ground.unit, NULL);
     OK(cu.CtxSynchronize());
     OK(cu.MemUnmap(ground.at, 2 * ground.unit));
@@ -271,7 +283,8 @@ CASE(mapped_addresses_are_not_mapped_again, REFERENCE "cuMemMap \"can only creat
     drop_ground(&ground);
 }
 
-CASE(a_page_mapped_twice_is_one_memory, "CUDA C++ Programming Guide, Virtual Memory Management, Virtual Aliasing Support") {
+CASE(a_page_mapped_twice_is_one_memory,
+     "CUDA C++ Programming Guide, Virtual Memory Management, Virtual Aliasing Support") {
     struct ground ground = new_ground();
     map_page(ground.at, 2 * ground.unit, ground.page);
     map_page(ground.at + 2 * ground.unit, 2 * ground.unit, ground.page);
@@ -307,7 +320,8 @@ CASE(a_copy_runs_over_neighbouring_mappings, REFERENCE "cuMemMap, cuMemSetAccess
 
 /* ---- unmap and release ------------------------------------------------------------------------------------------ */
 
-CASE(part_of_a_mapping_is_not_unmapped, REFERENCE "cuMemUnmap \"cannot unmap a sub-range of an address range mapped\"") {
+CASE(part_of_a_mapping_is_not_unmapped,
+     REFERENCE "cuMemUnmap \"cannot unmap a sub-range of an address range mapped\"") {
     struct ground ground = new_ground();
     map_page(ground.at, 2 * ground.unit, ground.page);
     GIVES(cu.MemUnmap(ground.at, ground.unit), CUDA_ERROR_INVALID_VALUE);
@@ -319,7 +333,8 @@ CASE(part_of_a_mapping_is_not_unmapped, REFERENCE "cuMemUnmap \"cannot unmap a s
     drop_ground(&ground);
 }
 
-CASE(neighbouring_mappings_are_unmapped_by_one_call, REFERENCE "cuMemUnmap: \"the entire contiguous address range that was mapped to\"") {
+CASE(neighbouring_mappings_are_unmapped_by_one_call,
+     REFERENCE "cuMemUnmap: \"the entire contiguous address range that was mapped to\"") {
     const size_t unit = granule();
     const CUdeviceptr at = new_reservation(2 * unit);
     const CUmemGenericAllocationHandle first = new_page(unit), second = new_page(unit);
@@ -342,7 +357,8 @@ CASE(addresses_that_are_not_mapped_are_not_unmapped, REFERENCE "cuMemUnmap: CUDA
     drop_ground(&ground);
 }
 
-CASE(unmapped_addresses_can_be_mapped_again, REFERENCE "cuMemUnmap: \"converted to an address reservation and can be used for a future calls to cuMemMap\"") {
+CASE(unmapped_addresses_can_be_mapped_again,
+     REFERENCE "cuMemUnmap: \"converted to an address reservation and can be used for a future calls to cuMemMap\"") {
     struct ground ground = new_ground();
     for (int times = 1; times <= 3; times++) {
         map_page(ground.at, 2 * ground.unit, ground.page);
@@ -354,7 +370,8 @@ CASE(unmapped_addresses_can_be_mapped_again, REFERENCE "cuMemUnmap: \"converted 
     drop_ground(&ground);
 }
 
-CASE(a_page_keeps_its_contents_while_it_is_not_mapped, REFERENCE "cuMemUnmap: memory is freed \"if there are no existing mappings and there are no unreleased memory handles\"") {
+CASE(a_page_keeps_its_contents_while_it_is_not_mapped, REFERENCE
+     "cuMemUnmap: memory is freed \"if there are no existing mappings and there are no unreleased memory handles\"") {
     struct ground ground = new_ground();
     map_page(ground.at, 2 * ground.unit, ground.page);
     set(ground.at, 8, 2 * ground.unit, NULL);
@@ -366,7 +383,8 @@ CASE(a_page_keeps_its_contents_while_it_is_not_mapped, REFERENCE "cuMemUnmap: me
     drop_ground(&ground);
 }
 
-CASE(a_released_page_lives_while_it_is_mapped, REFERENCE "cuMemRelease: \"can be freed when there are still outstanding mappings\"") {
+CASE(a_released_page_lives_while_it_is_mapped,
+     REFERENCE "cuMemRelease: \"can be freed when there are still outstanding mappings\"") {
     const size_t bytes = large_amount(), before = free_memory();
     const CUdeviceptr at = new_reservation(bytes);
     const CUmemGenericAllocationHandle page = new_page(bytes);
@@ -381,7 +399,9 @@ CASE(a_released_page_lives_while_it_is_mapped, REFERENCE "cuMemRelease: \"can be
     OK(cu.MemAddressFree(at, bytes));
 }
 
-CASE(an_unmapped_page_lives_until_it_is_released, REFERENCE "cuMemRelease: \"freed when all outstanding mappings ... are unmapped and when all outstanding references ... are also released\"") {
+CASE(an_unmapped_page_lives_until_it_is_released,
+     REFERENCE "cuMemRelease: \"freed when all outstanding mappings ... are unmapped and when all outstanding "
+               "references ... are also released\"") {
     const size_t bytes = large_amount(), before = free_memory();
     const CUdeviceptr at = new_reservation(bytes);
     const CUmemGenericAllocationHandle page = new_page(bytes);
@@ -393,7 +413,8 @@ CASE(an_unmapped_page_lives_until_it_is_released, REFERENCE "cuMemRelease: \"fre
     OK(cu.MemAddressFree(at, bytes));
 }
 
-CASE(a_retained_page_needs_another_release, REFERENCE "cuMemRetainAllocationHandle: \"must be released with corresponding number of calls\"") {
+CASE(a_retained_page_needs_another_release,
+     REFERENCE "cuMemRetainAllocationHandle: \"must be released with corresponding number of calls\"") {
     const size_t bytes = large_amount(), before = free_memory();
     const CUdeviceptr at = new_reservation(bytes);
     const CUmemGenericAllocationHandle page = new_page(bytes);
@@ -409,7 +430,8 @@ CASE(a_retained_page_needs_another_release, REFERENCE "cuMemRetainAllocationHand
     OK(cu.MemAddressFree(at, bytes));
 }
 
-CASE(an_address_that_is_not_mapped_has_no_page, REFERENCE "cuMemRetainAllocationHandle: \"If the address requested is not mapped, the function will fail\"") {
+CASE(an_address_that_is_not_mapped_has_no_page,
+     REFERENCE "cuMemRetainAllocationHandle: \"If the address requested is not mapped, the function will fail\"") {
     struct ground ground = new_ground();
     CUmemGenericAllocationHandle page;
     GIVES(cu.MemRetainAllocationHandle(&page, (void *)(uintptr_t)ground.at), CUDA_ERROR_INVALID_VALUE);
@@ -422,7 +444,8 @@ static unsigned long long rights(CUdeviceptr at) {
     const CUmemAccessDesc access = access_description(CU_MEM_ACCESS_FLAGS_PROT_NONE);
     unsigned long long flags = 99;
     const CUresult code = cu.MemGetAccess(&flags, &access.location, at);
-    if (code == CUDA_ERROR_INVALID_VALUE) return CU_MEM_ACCESS_FLAGS_PROT_NONE; /* a driver may have no answer for none */
+    if (code == CUDA_ERROR_INVALID_VALUE)
+        return CU_MEM_ACCESS_FLAGS_PROT_NONE; /* a driver may have no answer for none */
     OK(code);
     return flags;
 }
@@ -459,7 +482,8 @@ CASE(rights_need_a_mapping, REFERENCE "cuMemSetAccess: \"The range must be a ful
     drop_ground(&ground);
 }
 
-CASE(rights_need_a_device_that_is_there, REFERENCE "cuMemSetAccess: CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE") {
+CASE(rights_need_a_device_that_is_there,
+     REFERENCE "cuMemSetAccess: CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE") {
     struct ground ground = new_ground();
     CUmemAccessDesc access = access_description(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     access.location.id = device_count() + 5;
@@ -475,13 +499,15 @@ static bool a_set_fails(CUdeviceptr at, size_t bytes) {
     return cu.CtxSynchronize() != CUDA_SUCCESS;
 }
 
-CASE_APART(a_mapping_without_rights_cannot_be_written, REFERENCE "cuMemMap: \"calling cuMemMap does not make the address accessible\"") {
+CASE_APART(a_mapping_without_rights_cannot_be_written,
+           REFERENCE "cuMemMap: \"calling cuMemMap does not make the address accessible\"") {
     struct ground ground = new_ground();
     OK(cu.MemMap(ground.at, 2 * ground.unit, 0, ground.page, 0));
     CHECK(a_set_fails(ground.at, ground.unit));
 }
 
-CASE_APART(unmapped_addresses_cannot_be_written, REFERENCE "cuMemUnmap: \"the address range is converted to an address reservation\"") {
+CASE_APART(unmapped_addresses_cannot_be_written,
+           REFERENCE "cuMemUnmap: \"the address range is converted to an address reservation\"") {
     struct ground ground = new_ground();
     map_page(ground.at, 2 * ground.unit, ground.page);
     set(ground.at, 1, ground.unit, NULL);
@@ -490,7 +516,8 @@ CASE_APART(unmapped_addresses_cannot_be_written, REFERENCE "cuMemUnmap: \"the ad
     CHECK(a_set_fails(ground.at, ground.unit));
 }
 
-CASE_APART(a_remapped_address_cannot_be_written_before_it_has_rights, REFERENCE "cuMemUnmap: \"will need to have access granted through cuMemSetAccess\"") {
+CASE_APART(a_remapped_address_cannot_be_written_before_it_has_rights,
+           REFERENCE "cuMemUnmap: \"will need to have access granted through cuMemSetAccess\"") {
     struct ground ground = new_ground();
     map_page(ground.at, 2 * ground.unit, ground.page);
     OK(cu.MemUnmap(ground.at, 2 * ground.unit));
