@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the CUDA driver API that the cases ask about, declared here on its own, so that the suite needs a compiler
- * alone and shares no declaration with what it tests. With GPU_TOOLKIT_HEADER types and values come from the Toolkit's
- * cuda.h. */
+/* The part of the CUDA driver API that the cases ask about, declared here on its own, so that the suite needs a
+ * compiler alone and shares no declaration with what it tests. With GPU_TOOLKIT_HEADER types and values come from the
+ * Toolkit's cuda.h. */
 #ifndef GPU_API_H
 #define GPU_API_H
 
