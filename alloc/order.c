@@ -5,16 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The legacy stream has two names; the key of a table must not be 0. */
 static uintptr_t key_of(weir_stream stream) { return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; }
-
-uint64_t weir__now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 bool weir__mutated(const char *site) {
 #ifndef NDEBUG

@@ -123,6 +123,4 @@ enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__t
  * of other threads that record on the stream. */
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream);
 
-uint64_t weir__now_ns(void);
-
 #endif

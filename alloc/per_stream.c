@@ -282,7 +282,8 @@ static void split(struct weir_pool *pool, struct weir__extent *extent, size_t by
 static enum weir_status grow(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status = add_segment(pool, request, out);
     if (status != WEIR_OUT_OF_MEMORY) return status;
-    if (pool->in_flight > 0 && weir__wait_for_claims(pool, weir__device_now_ns(pool->device) + request->wait_limit_ns)) {
+    if (pool->in_flight > 0 &&
+        weir__wait_for_claims(pool, weir__device_now_ns(pool->device) + request->wait_limit_ns)) {
         status = add_segment(pool, request, out);
         if (status != WEIR_OUT_OF_MEMORY) return status;
     }

@@ -35,9 +35,9 @@ struct delayed {
 static void *open_when_blocked(void *argument) {
     struct delayed *delayed = argument;
     struct weir_pool_stats stats;
-    uint64_t until_ns = weir__now_ns() + 1000000000u;
+    uint64_t until_ns = now_ns() + 1000000000u;
     do stats = stats_of(delayed->pool);
-    while (stats.host_waits + stats.device_waits == 0 && weir__now_ns() < until_ns);
+    while (stats.host_waits + stats.device_waits == 0 && now_ns() < until_ns);
     open_gate(delayed->gate);
     return NULL;
 }

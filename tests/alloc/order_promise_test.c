@@ -127,8 +127,8 @@ struct opener {
 /* Opens the gate once the pool waits. */
 static void *open_when_waiting(void *argument) {
     struct opener *opener = argument;
-    uint64_t until_ns = weir__now_ns() + 1000000000u;
-    while (stats_of(opener->pool).host_waits == 0 && weir__now_ns() < until_ns) {
+    uint64_t until_ns = now_ns() + 1000000000u;
+    while (stats_of(opener->pool).host_waits == 0 && now_ns() < until_ns) {
     }
     open_gate(opener->gate);
     return NULL;

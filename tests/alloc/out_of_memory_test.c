@@ -86,9 +86,9 @@ static void sizes_near_the_top_of_the_range_are_refused_at_once(void **state) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             struct weir_pool_stats before = stats_of(pool);
             void *none = pool;
-            uint64_t since_ns = weir__now_ns();
+            uint64_t since_ns = now_ns();
             assert_int_equal(weir_pool_alloc(pool, sizes[i], stream, &none), WEIR_OUT_OF_MEMORY);
-            assert_true(weir__now_ns() - since_ns < 100000000u);
+            assert_true(now_ns() - since_ns < 100000000u);
             assert_null(none);
             struct weir_pool_stats after = stats_of(pool);
             check_same(&before, &after);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void check_ok(enum weir_status status, const char *call, const char *file, int line) {
     if (status == WEIR_OK) return;
@@ -147,10 +148,16 @@ size_t wrong_bytes(void) { return __atomic_load_n(&wrong, __ATOMIC_RELAXED); }
 unsigned fills_run(void) { return __atomic_load_n(&fills, __ATOMIC_ACQUIRE); }
 bool is_mutant(void) { return getenv("WEIR_MUTATE") != NULL; }
 
+uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void let_mutant_run(unsigned wanted) {
     if (!is_mutant()) return;
-    uint64_t until_ns = weir__now_ns() + 2000000000u;
-    while (fills_run() < wanted && weir__now_ns() < until_ns) sched_yield();
+    uint64_t until_ns = now_ns() + 2000000000u;
+    while (fills_run() < wanted && now_ns() < until_ns) sched_yield();
 }
 
 /* ---- chance ----------------------------------------------------------------------------------------------------- */

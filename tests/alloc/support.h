@@ -47,6 +47,9 @@ unsigned fills_run(void);
 void let_mutant_run(unsigned fills);
 bool is_mutant(void);
 
+/* Of the system's monotonic clock. */
+uint64_t now_ns(void);
+
 /* A small generator; the seed is WEIR_TEST_SEED, else the given one, and is printed. */
 uint64_t seed_of(uint64_t given);
 uint64_t draw(uint64_t *state);
