@@ -3,9 +3,9 @@
  *
  *     faults = fault [; fault]...      fault = ENTRY @ FIRST [ - LAST | + ] = CODE
  *
- * ENTRY is an entry's exported name without its version ("cuMemCreate", "cuMemFree"), or "*" for all that are counted; FIRST and
- * LAST count that entry's calls from 1, since the process began ("*": all calls); '+': from FIRST on; CODE is a
- * result's name or number. */
+ * ENTRY is an entry's exported name, with or without its version ("cuMemCreate", "cuMemFree"), or "*" for all that are
+ * counted; FIRST and LAST count that entry's calls from 1, since the process began ("*": all calls); '+': from FIRST on;
+ * CODE is an error's name or number. The first fault that means a call has it. */
 #ifndef WEIR_EMU_FAULTS_H
 #define WEIR_EMU_FAULTS_H
 
@@ -18,7 +18,7 @@ bool emu_faults_add(const char *text, struct emu_complaint complaint);
 bool emu_faults_check(const char *text, struct emu_complaint complaint);
 /* Counts a call of the entry; the code that it is to fail with, else CUDA_SUCCESS. Needs the lock. */
 CUresult emu_faults_count(enum emu_entry entry);
-/* An entry's exported name, e.g. "cuMemFree_v2"; and found by that name with or without its version, EMU_ENTRIES: none. */
+/* An entry's exported name, as "cuMemFree_v2"; and found by it, with or without its version. EMU_ENTRIES: none. */
 const char *emu_entry_name(enum emu_entry entry);
 enum emu_entry emu_entry_find(const char *name);
 /* The name, without its version, that is nearest to one that no entry has; "" when none is near. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of numbers with units, for settings and profiles. They don't follow the program's locale, and take no sign, no
- * exponent, no "inf" and no "nan". */
+/* Readers of numbers with units, for settings and profiles. They don't follow the program's locale, and take no
+ * sign, no exponent, no "inf" and no "nan". */
 #ifndef WEIR_EMU_QUANTITY_H
 #define WEIR_EMU_QUANTITY_H
 

@@ -179,7 +179,7 @@ static bool settle_devices(const char *value, struct emu_settings *settings, str
     return true;
 }
 
-/* The virtual clock takes every time from the profile: those that have no sensible value of themselves must be there. */
+/* The virtual clock takes every time from the profile: what has no sensible value of itself must be there. */
 static bool check_rates(const struct emu_profile *profile, struct emu_complaint complaint) {
     const struct {
         const char *key;

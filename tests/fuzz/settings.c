@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as settings of the emulated machine, given by the caller and by WEIR_EMU in turn: refused with a sentence, or
- * settled so that all parts agree. Texts with a '/' are left out: they may name any file. */
+/* Any text as settings of the emulated machine, given by the caller and by WEIR_EMU in turn: refused with a sentence,
+ * or settled so that all parts agree. Texts with a '/' are left out: they may name any file. */
 #include <string.h>
 
 #include "device/emu/emu.h"

@@ -86,8 +86,8 @@ static bool time_operation(struct bench *bench, const struct places *places, enu
     return true;
 }
 
-/* An operation takes `fixed_ns` and `amount / rate`: the rate from a large one and one half as large, what is fixed from a
- * small one. */
+/* An operation takes `fixed_ns` and `amount / rate`: the rate from a large one and one half as large, what is fixed from
+ * a small one. */
 static bool time_line(struct bench *bench, const struct places *places, enum operation operation, double small,
                       double large, double *rate, double *fixed_ns) {
     double small_ns, half_ns, large_ns;
@@ -156,7 +156,7 @@ static bool measure_kernels(struct bench *bench, const struct places *places, st
     if (bench->launch != NULL && !time_operation(bench, places, KERNEL, 0, SHORT_SERIES, NONE, &figures->kernel_ns))
         return false;
     if (!time_operation(bench, places, FUNCTION, 0, SHORT_SERIES, NONE, &figures->host_function_ns)) return false;
-    /* a product of matrices needs a library of its own on a real device; by the real clock described work takes no time */
+    /* a product of matrices needs a library on a real device, and by the real clock described work takes no time */
     return !weir__device_takes_turns(bench->device) ||
            time_line(bench, places, ARITHMETIC, 1e3, 1e13, &figures->arithmetic_flops, &fixed_ns);
 }

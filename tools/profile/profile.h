@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-profile: measures a device through the library's driver table and writes a machine profile.
  *
- * Words. operation: a piece of work on a stream; its time is the device's, between two events, while the host has queued
- * all of it before it begins. call: an entry of the driver; its time is the host's. figure: what a profile says.
+ * Words. operation: a piece of work on a stream; its time is the device's, between two events, while the host has
+ * queued all of it before it begins. call: an entry of the driver; its time is the host's. figure: what a profile says.
  *
- * main.c options and output    figures.c what operations take    calls.c what calls cost    bench.c the device, time, the
- * gate    fit.c costs from samples    write.c a profile, JSON */
+ * main.c options and output    figures.c what operations take    calls.c what calls cost    fit.c costs from samples
+ * bench.c the device, time, the gate    write.c a profile, JSON */
 #ifndef WEIR_TOOLS_PROFILE_H
 #define WEIR_TOOLS_PROFILE_H
 
@@ -34,8 +34,8 @@ struct fit {
     double worst; /* relative error of the sample that fits worst */
 };
 
-/* The cost that the samples follow best, by least squares of relative errors: a fixed part, and of the `parts` those that
- * are needed; none is negative. */
+/* The cost that the samples follow best, by least squares of relative errors: a fixed part, and of the `parts` those
+ * that are needed; none is negative. */
 struct fit fit_cost(const struct sample *samples, size_t count, unsigned parts);
 
 /* ---- bench.c ---------------------------------------------------------------------------------------------------- */
