@@ -86,8 +86,8 @@ static bool time_operation(struct bench *bench, const struct places *places, enu
     return true;
 }
 
-/* An operation takes `fixed_ns` and `amount / rate`: the rate from a large one and one half as large, what is fixed from
- * a small one. */
+/* An operation takes `fixed_ns` and `amount / rate`: the rate from a large one and one half as large, what is fixed
+ * from a small one. */
 static bool time_line(struct bench *bench, const struct places *places, enum operation operation, double small,
                       double large, double *rate, double *fixed_ns) {
     double small_ns, half_ns, large_ns;
