@@ -4,8 +4,8 @@
  *     faults = fault [; fault]...      fault = ENTRY @ FIRST [ - LAST | + ] = CODE
  *
  * ENTRY is an entry's exported name, with or without its version ("cuMemFree"), or "*" for all that are counted;
- * FIRST and LAST count that entry's calls from 1, since the process began ("*": all calls); +: from FIRST on; CODE is an
- * error's name or number. The first fault that means a call has it. */
+ * FIRST and LAST count that entry's calls from 1, since the process began ("*": all calls); +: from FIRST on; CODE is
+ * an error's name or number. The first fault that means a call has it. */
 #ifndef WEIR_EMU_FAULTS_H
 #define WEIR_EMU_FAULTS_H
 
