@@ -7,6 +7,7 @@
 
 #include "device/emu/memory.h"
 #include "device/emu/ranges.h"
+#include "device/emu/settings.h"
 #include "device/emu/watch.h"
 
 struct pinned {
@@ -43,8 +44,15 @@ static bool forget(uintptr_t start, bool own, const char *entry) {
     return true;
 }
 
+/* More than the machine has can't be pinned; where device memory is addresses only, it is not really to be. */
+static bool beyond_machine(size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)sysconf(_SC_PHYS_PAGES);
+    return emu_settings()->backed && bytes / page > pages;
+}
+
 CUresult emu_host_alloc(CUcontext context, size_t bytes, unsigned flags, void **address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (beyond_machine(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (posix_memalign(address, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult code = add((uintptr_t)*address, bytes, (struct emu_pinned){.own = true, .flags = flags, .context = context});
     if (code == CUDA_SUCCESS) return CUDA_SUCCESS;
