@@ -193,6 +193,7 @@ static CUresult alloc(enum emu_entry entry, CUdeviceptr *address, size_t bytes, 
     uintptr_t start = 0;
     code = emu_pool_alloc(pool, queue, bytes, &start);
     if (code == CUDA_SUCCESS) *address = start;
+    if (code == CUDA_SUCCESS) emu_watch_hands_out(queue, start, bytes, "cuMemAllocAsync");
     emu_charge(entry, 1, bytes);
     return emu_leave(code);
 }

@@ -116,7 +116,7 @@ CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
     if (queue->capture != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* and the capture goes on */
     CUresult code = emu_memory_begin_free(start, &device, &pooled);
     if (code != CUDA_SUCCESS) return code;
-    const struct emu_operation operation = {.kind = EMU_FREE, .name = "free", .described = true, .free = start};
+    const struct emu_operation operation = {.kind = EMU_FREE, .name = "cuMemFreeAsync", .described = true, .free = start};
     struct emu_point point;
     code = emu_queue_push(queue, &operation, &point);
     if (code != CUDA_SUCCESS) emu_memory_cancel_free(start);

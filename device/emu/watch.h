@@ -62,6 +62,8 @@ void emu_watch_pushed(struct emu_queue *queue, uint64_t position, const struct e
 /* Physical bytes: made (never written), and given back to the device. */
 void emu_watch_page_made(CUdevice device, size_t offset, size_t bytes);
 void emu_watch_page_gone(CUdevice device, size_t offset, size_t bytes);
+/* The driver's own pool gives the bytes to the queue's stream, in its order, by the entry's name. */
+void emu_watch_hands_out(struct emu_queue *queue, uintptr_t address, size_t bytes, const char *entry);
 /* The host takes [address, ...) away: unmap, free or release, by the entry's name. Before the mapping is taken down. */
 void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry);
 /* The host writes there, or someone did of whom the watch can't know: contents that came from elsewhere. */

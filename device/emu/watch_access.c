@@ -148,7 +148,7 @@ static const char *name_of(const struct emu_operation *operation) {
     if (operation->name != NULL) return operation->name;
     if (operation->kind == EMU_COPY) return "copy";
     if (operation->kind == EMU_SET) return "set";
-    return operation->kind == EMU_FREE ? "free" : NULL;
+    return operation->kind == EMU_FREE ? "cuMemFreeAsync" : NULL;
 }
 
 static void count_unwatched(const struct emu_operation *operation) {
@@ -190,6 +190,14 @@ void emu_watch_pushed(struct emu_queue *queue, uint64_t position, const struct e
         break;
     }
     visit_described(&actor, operation);
+    emu_report_end();
+}
+
+void emu_watch_hands_out(struct emu_queue *queue, uintptr_t address, size_t bytes, const char *entry) {
+    if (!emu_watch_on()) return;
+    emu_watch_refresh(queue);
+    emu_report_begin();
+    emu_watch_access(address, bytes, visit_of(&(struct actor){queue, queue->pushed, entry}, EMU_ACT_HAND_OUT));
     emu_report_end();
 }
 

@@ -2,6 +2,8 @@
 /* The watch finds accesses that nothing orders, whatever the timing was, and says nothing where there is order. */
 #include "tests/device/watch_scene.h"
 
+#include <dlfcn.h>
+
 /* ---- between streams -------------------------------------------------------------------------------------------- */
 
 SCENE(two_writes_on_two_streams_race_unless_one_waits_for_the_other) {
@@ -507,6 +509,45 @@ SCENE(what_was_taken_back_is_nobodys) {
     expect_report(scene, WEIR_EMU_UNINITIALISED_READ, "hand-out", "reader");
 }
 
+/* ---- the driver's own pools ------------------------------------------------------------------------------------- */
+
+static CUresult (*alloc_async)(CUdeviceptr *, size_t, CUstream);
+static CUresult (*free_async)(CUdeviceptr, CUstream);
+
+static void find_pool_entries(struct scene *scene) {
+    Dl_info library;
+    void *init;
+    memcpy(&init, &scene->driver->init, sizeof init);
+    assert_int_not_equal(dladdr(init, &library), 0);
+    void *handle = dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(handle);
+    void *alloc = dlsym(handle, "cuMemAllocAsync"), *release = dlsym(handle, "cuMemFreeAsync");
+    assert_true(alloc != NULL && release != NULL);
+    memcpy(&alloc_async, &alloc, sizeof alloc);
+    memcpy(&free_async, &release, sizeof release);
+    dlclose(handle);
+}
+
+SCENE(memory_of_a_stream_is_for_those_that_follow_it_until_it_is_given_back) {
+    CUdeviceptr block;
+    find_pool_entries(scene);
+    tick(scene, scene->a);
+    assert_code(CUDA_SUCCESS, alloc_async(&block, SCENE_BYTES, scene->a));
+    scene_access(scene, scene->b, "stranger", block, 64, true);
+    expect_race(scene, "cuMemAllocAsync", "stranger");
+    scene_follow(scene, scene->c, scene->a);
+    scene_access(scene, scene->c, "friend", block + 64, 64, true);
+    expect_clean(scene);
+    scene_follow(scene, scene->a, scene->b);
+    assert_code(CUDA_SUCCESS, free_async(block, scene->a));
+    expect_race(scene, "friend", "cuMemFreeAsync");
+    scene_access(scene, scene->a, "late", block, 64, true);
+    expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "cuMemFreeAsync", "late");
+    assert_code(CUDA_SUCCESS, scene->driver->context_synchronize());
+    scene_access(scene, scene->a, "later", block, 64, true); /* it is gone by now; who freed it is the same */
+    expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "cuMemFreeAsync", "later");
+}
+
 /* ---- what is said ----------------------------------------------------------------------------------------------- */
 
 SCENE(the_bytes_at_fault_are_told_exactly) {
@@ -661,6 +702,7 @@ int main(void) {
         device_test(a_free_may_name_an_event_that_is_recorded_after_the_last_use),
         device_test(a_free_that_names_a_stream_that_is_gone_leaves_its_uses_to_the_hand_out),
         device_test(what_was_taken_back_is_nobodys),
+        device_test(memory_of_a_stream_is_for_those_that_follow_it_until_it_is_given_back),
         device_test(the_bytes_at_fault_are_told_exactly),
         device_test(two_culprits_are_reported_once_in_a_sentence_that_names_both),
         device_test(rows_are_watched_without_what_lies_between),
