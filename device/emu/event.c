@@ -92,6 +92,7 @@ static CUresult read_time(CUevent event, uint64_t *ns) {
 
 CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms) {
     uint64_t begin_ns, end_ns;
+    if (begin->captured || end->captured) return emu_capture_check_event(begin->captured ? begin : end);
     const CUresult first = read_time(begin, &begin_ns), second = read_time(end, &end_ns);
     if (first != CUDA_SUCCESS && first != CUDA_ERROR_NOT_READY) return first;
     if (second != CUDA_SUCCESS) return second;

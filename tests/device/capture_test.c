@@ -358,6 +358,24 @@ static void a_captured_event_is_not_queried_nor_waited_for(void **state) {
     }
 }
 
+static void a_captured_event_has_no_time(void **state) {
+    (void)state;
+    CUevent first, second;
+    float ms;
+    assert_done(cu.cuEventCreate(&first, 0));
+    assert_done(cu.cuEventCreate(&second, 0));
+    assert_done(cu.cuEventRecord(first, scene.a));
+    assert_done(cu.cuEventRecord(second, scene.a));
+    assert_done(cu.cuEventSynchronize(second));
+    begin();
+    assert_done(cu.cuEventElapsedTime(&ms, first, second));
+    assert_done(cu.cuEventRecord(second, scene.a));
+    assert_code(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, first, second));
+    end_broken();
+    assert_done(cu.cuEventDestroy_v2(first));
+    assert_done(cu.cuEventDestroy_v2(second));
+}
+
 static void other_streams_and_events_are_free_meanwhile(void **state) {
     (void)state;
     begin();
@@ -614,6 +632,7 @@ int main(void) {
         scene_test(what_the_next_node_comes_after_can_be_changed),
         scene_test(a_capturing_stream_is_not_queried_nor_waited_for),
         scene_test(a_captured_event_is_not_queried_nor_waited_for),
+        scene_test(a_captured_event_has_no_time),
         scene_test(other_streams_and_events_are_free_meanwhile),
         scene_test(a_context_is_not_waited_for_while_a_stream_captures),
         scene_test(synchronous_copies_are_refused),

@@ -342,6 +342,44 @@ static void nodes_tell_their_types_and_order(void **state) {
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetType(nodes[0], types));
 }
 
+/* A stream of another device joins as any other; each branch runs on its own device. */
+static void a_graph_may_span_devices(void **state) {
+    (void)state;
+    CUcontext second;
+    CUstream far;
+    CUevent there;
+    CUdeviceptr memory;
+    assert_done(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    assert_done(cu.cuCtxPushCurrent_v2(second));
+    assert_done(cu.cuStreamCreate(&far, CU_STREAM_NON_BLOCKING));
+    assert_done(cu.cuEventCreate(&there, CU_EVENT_DISABLE_TIMING));
+    assert_done(cu.cuMemAlloc_v2(&memory, BYTES));
+    begin();
+    set(0, 6, scene.a);
+    assert_code(CUDA_ERROR_INVALID_HANDLE, cu.cuEventRecord(there, scene.a)); /* of another context */
+    assert_done(cu.cuEventRecord(scene.event, scene.a));
+    assert_done(cu.cuStreamWaitEvent(far, scene.event, 0));
+    assert_done(cu.cuMemcpyAsync(memory, piece(0), BYTES, far));
+    assert_done(cu.cuEventRecord(there, far));
+    assert_done(cu.cuStreamWaitEvent(scene.a, there, 0));
+    assert_done(cu.cuMemcpyAsync(host_piece(0), memory, BYTES, scene.a));
+    CUgraphExec exec = instantiate_only(end());
+    CUstream streams[TIMES] = {scene.b, far, scene.a};
+    for (int i = 0; i < TIMES; i++) {
+        memset(scene.host, 0, BYTES);
+        launch(exec, streams[i]);
+        assert_done(cu.cuStreamSynchronize(streams[i]));
+        assert_bytes(0, 6);
+    }
+    assert_done(cu.cuMemFree_v2(memory));
+    assert_done(cu.cuStreamDestroy_v2(far));
+    assert_done(cu.cuEventDestroy_v2(there));
+    assert_done(cu.cuCtxPopCurrent_v2(NULL));
+    assert_done(cu.cuDevicePrimaryCtxRelease_v2(1));
+    assert_code(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuGraphLaunch(exec, scene.a));
+    assert_done(cu.cuGraphExecDestroy(exec));
+}
+
 /* ---- lives ------------------------------------------------------------------------------------------------------ */
 
 static void a_launch_outlives_its_executable_graph(void **state) {
@@ -448,6 +486,7 @@ int main(void) {
         scene_test(a_graph_launched_in_a_capture_becomes_part_of_it),
         scene_test(external_events_are_nodes),
         scene_test(nodes_tell_their_types_and_order),
+        scene_test(a_graph_may_span_devices),
         scene_test(a_launch_outlives_its_executable_graph),
         scene_test(a_launch_is_refused_when_its_memory_is_gone),
         scene_test(a_launch_is_refused_when_its_event_is_gone),
