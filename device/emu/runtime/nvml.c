@@ -178,9 +178,11 @@ enum nvml_return nvmlDeviceGetGpuFabricInfoV(nvml_device device, struct nvml_fab
 }
 
 enum nvml_return nvmlDeviceGetComputeRunningProcesses(nvml_device device, unsigned *count, void *processes) {
-    (void)count, (void)processes;
+    (void)processes;
     const enum nvml_return code = of(device);
-    return code == NVML_SUCCESS ? NVML_NOT_SUPPORTED : code;
+    if (code != NVML_SUCCESS || count == NULL) return code != NVML_SUCCESS ? code : NVML_INVALID_ARGUMENT;
+    *count = 0; /* other processes have devices of their own; what this one holds, the driver tells */
+    return NVML_SUCCESS;
 }
 enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(nvml_device device, unsigned link, int *type) {
     (void)link, (void)type;
