@@ -130,12 +130,12 @@ int main(int count, char **arguments) {
     const char *path = NULL;
     double free_rates[ROUNDS], watched_rates[ROUNDS], real_rates[ROUNDS], factors[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) { /* in turn, so that a slow moment of the machine meets all of them */
-        free_rates[i] = in_process("profile:gh200,memory:unbacked,clock:virtual,watch:off", OPERATIONS,
-                                   CLOCK_PROCESS_CPUTIME_ID);
-        watched_rates[i] = in_process("profile:gh200,memory:unbacked,clock:virtual,watch:on", OPERATIONS,
-                                      CLOCK_PROCESS_CPUTIME_ID);
-        real_rates[i] = in_process("profile:gh200,memory:unbacked,clock:real,watch:off", REAL_OPERATIONS,
-                                   CLOCK_MONOTONIC);
+        free_rates[i] =
+            in_process("profile:gh200,memory:unbacked,clock:virtual,watch:off", OPERATIONS, CLOCK_PROCESS_CPUTIME_ID);
+        watched_rates[i] =
+            in_process("profile:gh200,memory:unbacked,clock:virtual,watch:on", OPERATIONS, CLOCK_PROCESS_CPUTIME_ID);
+        real_rates[i] =
+            in_process("profile:gh200,memory:unbacked,clock:real,watch:off", REAL_OPERATIONS, CLOCK_MONOTONIC);
         if (free_rates[i] < 0 || watched_rates[i] < 0 || real_rates[i] < 0) return 1;
         factors[i] = free_rates[i] / watched_rates[i];
     }
@@ -153,7 +153,8 @@ int main(int count, char **arguments) {
         perror(path);
         return 1;
     }
-    fprintf(file, "{\"emulated\": true, \"ops_per_s_virtual\": %.0f, \"ops_per_s_real\": %.0f, \"watch_cost_factor\": %.3f",
+    fprintf(file,
+            "{\"emulated\": true, \"ops_per_s_virtual\": %.0f, \"ops_per_s_real\": %.0f, \"watch_cost_factor\": %.3f",
             free_rate, real_rate, factor);
     for (int i = 1; i < count; i++) {
         const char *equals = strchr(arguments[i], '=');

@@ -8,8 +8,7 @@
  *     a line is idle (its head may be looked at), waiting (for a point or a gate), timed, or running on an engine
  *     the next event is the earliest of the timers and of the engines' next completions
  *
- * A compute engine is shared equally by the operations on it; a copy engine does one copy after the other, slower while
- * the other direction is busy too. The seed moves each duration a little and decides ties. */
+ * The seed moves each duration a little and decides ties. */
 #include <assert.h>
 #include <math.h>
 #include <semaphore.h>
@@ -19,214 +18,10 @@
 #include "device/emu/clock.h"
 #include "device/emu/machine.h"
 #include "device/emu/settings.h"
+#include "device/emu/virtual.h"
 #include "device/error.h"
 
-#define NEVER UINT64_MAX
-
-enum line_state { LINE_IDLE, LINE_WAITING, LINE_TIMED, LINE_RUNNING };
-
-struct thread;
-
-/* Something that goes on when a point passes or a gate opens: a line or a thread. */
-struct emu_waiter {
-    struct emu_waiter *next;
-    uint64_t position; /* of the queue in whose list it is */
-    struct emu_line *line;
-    struct thread *thread;
-};
-
-struct emu_line {
-    struct emu_queue *queue;
-    enum line_state state;
-    size_t points_passed;        /* of the head */
-    bool delayed;                /* the head's delay is over */
-    bool done;                   /* a timer marks the head's end, not its start */
-    double left_ns;              /* of the head, on its engine: as if alone */
-    struct emu_waiter self;      /* this line, waiting */
-    struct emu_waiter *waiters;  /* for positions of this queue */
-    struct emu_line *next_kicked;
-    bool kicked;
-    uint64_t ready_ns[EMU_QUEUE_ROOM]; /* before this an operation can't start: its launch takes that long */
-};
-
-/* ---- chance ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t chance;
-
-/* splitmix64 (Steele, Lea and Flood 2014) */
-static uint64_t draw(void) {
-    uint64_t z = chance += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static double jittered(double ns) {
-    const double jitter = emu_settings()->jitter;
-    if (jitter <= 0 || ns <= 0) return ns;
-    return ns * (1 + jitter * (2 * ((double)(draw() >> 11) * 0x1p-53) - 1));
-}
-
-/* ---- timers ----------------------------------------------------------------------------------------------------- */
-
-struct timer {
-    uint64_t ns, tie;
-    struct emu_line *line;
-    struct weir_emu_gate *gate;
-};
-
 static uint64_t now;
-static struct timer *timers; /* a heap by (ns, tie) */
-static size_t timer_count, timer_room;
-static uint64_t timers_set;
-
-static bool earlier(const struct timer *a, const struct timer *b) {
-    return a->ns != b->ns ? a->ns < b->ns : a->tie < b->tie;
-}
-
-static void swap_timers(size_t a, size_t b) {
-    const struct timer kept = timers[a];
-    timers[a] = timers[b];
-    timers[b] = kept;
-}
-
-/* Room for timers is made when lines and gates come (reserve_timers), so that setting one can't fail. */
-static bool reserve_timers(size_t more) {
-    if (timer_count + more <= timer_room) return true;
-    const size_t room = 2 * timer_room + more + 64;
-    struct timer *grown = realloc(timers, room * sizeof *grown);
-    if (grown == NULL) return false;
-    timers = grown;
-    timer_room = room;
-    return true;
-}
-
-static void set_timer(uint64_t ns, struct emu_line *line, struct weir_emu_gate *gate) {
-    if (!reserve_timers(1)) abort(); /* a few bytes: nothing else would go on either */
-    timers_set++;
-    size_t at = timer_count++;
-    timers[at] = (struct timer){ns, emu_settings()->seed != 0 ? draw() : timers_set, line, gate};
-    for (; at > 0 && earlier(&timers[at], &timers[(at - 1) / 2]); at = (at - 1) / 2) swap_timers(at, (at - 1) / 2);
-}
-
-static struct timer take_timer(void) {
-    const struct timer first = timers[0];
-    timers[0] = timers[--timer_count];
-    for (size_t at = 0;;) {
-        size_t least = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < timer_count; child++)
-            if (earlier(&timers[child], &timers[least])) least = child;
-        if (least == at) return first;
-        swap_timers(at, least);
-        at = least;
-    }
-}
-
-/* ---- engines ---------------------------------------------------------------------------------------------------- */
-
-struct engine {
-    struct emu_line **lines; /* on it; a copy engine works on the first */
-    size_t count, room;
-    uint64_t updated_ns, next_ns;
-};
-
-static struct engine engines[EMU_MOST_DEVICES][EMU_ENGINES];
-static struct engine *busy[EMU_MOST_DEVICES * EMU_ENGINES];
-static size_t busy_count;
-
-static enum emu_engine kind_of(const struct engine *engine) {
-    return (enum emu_engine)((size_t)(engine - engines[0]) % EMU_ENGINES);
-}
-
-static struct engine *other_way(struct engine *engine) {
-    if (kind_of(engine) == EMU_ENGINE_TO_DEVICE) return engine + 1;
-    return kind_of(engine) == EMU_ENGINE_TO_HOST ? engine - 1 : NULL;
-}
-
-static double together(enum emu_engine kind) {
-    const struct emu_profile *profile = &emu_settings()->profile;
-    return kind == EMU_ENGINE_TO_DEVICE ? profile->to_device_together / profile->to_device_rate
-                                        : profile->to_host_together / profile->to_host_rate;
-}
-
-static double speed(struct engine *engine) {
-    const enum emu_engine kind = kind_of(engine);
-    if (kind == EMU_ENGINE_COMPUTE) return 1.0 / (double)engine->count;
-    return other_way(engine)->count > 0 ? together(kind) : 1.0;
-}
-
-static size_t worked_on(const struct engine *engine) {
-    return kind_of(engine) == EMU_ENGINE_COMPUTE || engine->count == 0 ? engine->count : 1;
-}
-
-/* Brings what is left up to now, at the speed that was. */
-static void bring_up(struct engine *engine) {
-    const double done = engine->count > 0 ? (double)(now - engine->updated_ns) * speed(engine) : 0;
-    for (size_t i = 0; i < worked_on(engine); i++) engine->lines[i]->left_ns -= done;
-    engine->updated_ns = now;
-}
-
-static void plan(struct engine *engine) {
-    double least = INFINITY;
-    for (size_t i = 0; i < worked_on(engine); i++)
-        if (engine->lines[i]->left_ns < least) least = engine->lines[i]->left_ns;
-    engine->next_ns = engine->count == 0 ? NEVER : now + (uint64_t)ceil(fmax(least, 0) / speed(engine));
-}
-
-static void note_busy(struct engine *engine) { busy[busy_count++] = engine; }
-
-static void note_idle(const struct engine *engine) {
-    size_t at = 0;
-    while (busy[at] != engine) at++;
-    busy[at] = busy[--busy_count];
-}
-
-/* A change on one copy engine changes the speed of the other direction's. */
-static void begin_change(struct engine *engine) {
-    bring_up(engine);
-    if (other_way(engine) != NULL) bring_up(other_way(engine));
-}
-
-static void end_change(struct engine *engine) {
-    plan(engine);
-    if (other_way(engine) != NULL) plan(other_way(engine));
-}
-
-static bool add_to_engine(struct engine *engine, struct emu_line *line) {
-    if (engine->count == engine->room) {
-        const size_t room = 2 * engine->room + 8;
-        struct emu_line **grown = realloc(engine->lines, room * sizeof(struct emu_line *));
-        if (grown == NULL) return false;
-        engine->lines = grown;
-        engine->room = room;
-    }
-    begin_change(engine);
-    if (engine->count == 0) note_busy(engine);
-    engine->lines[engine->count++] = line;
-    end_change(engine);
-    return true;
-}
-
-/* Takes the line that is done off the engine: the first whose time has come. */
-static struct emu_line *take_from_engine(struct engine *engine) {
-    begin_change(engine);
-    size_t done = 0;
-    for (size_t i = 1; i < worked_on(engine); i++)
-        if (engine->lines[i]->left_ns < engine->lines[done]->left_ns) done = i;
-    struct emu_line *line = engine->lines[done];
-    memmove(&engine->lines[done], &engine->lines[done + 1],
-            (engine->count - done - 1) * sizeof(struct emu_line *));
-    if (--engine->count == 0) note_idle(engine);
-    end_change(engine);
-    return line;
-}
-
-static struct engine *next_engine(void) {
-    struct engine *next = NULL;
-    for (size_t i = 0; i < busy_count; i++)
-        if (next == NULL || busy[i]->next_ns < next->next_ns) next = busy[i];
-    return next;
-}
 
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
@@ -236,8 +31,8 @@ struct thread {
     struct thread *next;
     char name[32];
     enum thread_state state;
-    uint64_t ns;  /* its own time */
-    uint64_t tie; /* who goes first at one time */
+    uint64_t ns;                    /* its own time */
+    uint64_t tie;                   /* who goes first at one time */
     struct emu_waiter self, **list; /* while it waits: itself, and the list that it stands in */
     const char *waits_for;
     CUresult result;
@@ -259,7 +54,7 @@ static uint64_t hash(const char *name, uint64_t seed) {
 static void make_ready(struct thread *thread, uint64_t ns) {
     thread->state = THREAD_READY;
     if (ns > thread->ns) thread->ns = ns;
-    if (emu_settings()->seed != 0) thread->tie = draw();
+    if (emu_settings()->seed != 0) thread->tie = emu_chance_draw();
 }
 
 static struct thread *next_thread(void) {
@@ -348,14 +143,14 @@ static bool points_passed(struct emu_line *line, const struct emu_operation *ope
 static void time_line(struct emu_line *line, uint64_t ns, bool done) {
     line->state = LINE_TIMED;
     line->done = done;
-    set_timer(ns, line, NULL);
+    emu_timers_set(ns, line, NULL);
 }
 
 static void start_on_engine(struct emu_line *line, const struct emu_operation *operation) {
-    struct engine *engine = &engines[line->queue->context->device][operation->engine];
-    line->left_ns = jittered(operation->alone_ns);
+    line->left_ns = emu_chance_jitter(operation->alone_ns);
     line->state = LINE_RUNNING;
-    if (!add_to_engine(engine, line)) abort(); /* a few bytes: nothing else would go on either */
+    if (!emu_engines_add(line->queue->context->device, operation->engine, line, now))
+        abort(); /* a few bytes: nothing else would go on either */
 }
 
 /* Begins the head. True: it is over already. */
@@ -369,7 +164,7 @@ static bool start(struct emu_line *line, struct emu_operation *operation) {
         start_on_engine(line, operation);
         return false;
     }
-    const double ns = jittered(operation->alone_ns);
+    const double ns = emu_chance_jitter(operation->alone_ns);
     if (ns <= 0) return true;
     time_line(line, now + (uint64_t)ceil(ns), true);
     return false;
@@ -406,12 +201,11 @@ static void run_kicked(void) {
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_event_ns(void) {
-    const struct engine *engine = next_engine();
-    const uint64_t timer_ns = timer_count > 0 ? timers[0].ns : NEVER;
-    return engine != NULL && engine->next_ns < timer_ns ? engine->next_ns : timer_ns;
+    const uint64_t timer_ns = emu_timers_next_ns(), engine_ns = emu_engines_next_ns();
+    return timer_ns < engine_ns ? timer_ns : engine_ns;
 }
 
-static void ring(struct timer timer) {
+static void ring(struct emu_timer timer) {
     if (timer.gate != NULL) {
         emu_gate_opened(timer.gate);
         return;
@@ -422,13 +216,13 @@ static void ring(struct timer timer) {
 }
 
 static void do_next_event(void) {
-    struct engine *engine = next_engine();
-    if (timer_count > 0 && (engine == NULL || timers[0].ns <= engine->next_ns)) {
-        if (timers[0].ns > now) now = timers[0].ns;
-        ring(take_timer());
+    const bool timed = emu_timers_next_ns() <= emu_engines_next_ns();
+    const uint64_t ns = next_event_ns();
+    if (ns > now) now = ns;
+    if (timed) {
+        ring(emu_timers_take());
     } else {
-        if (engine->next_ns > now) now = engine->next_ns;
-        struct emu_line *line = take_from_engine(engine);
+        struct emu_line *line = emu_engines_take(now);
         finish(line);
         kick(line);
     }
@@ -447,10 +241,11 @@ static void advance(uint64_t ns) {
 static void say_stuck(void) {
     for (const struct thread *each = threads; each != NULL; each = each->next)
         if (each->state == THREAD_WAITING)
-            weir__log(WEIR__LOG_ERROR,
-                      "emulated driver: nothing can happen any more: thread \"%s\" waits for %s, and no thread, timer or "
-                      "operation is left that could end that",
-                      each->name, each->waits_for);
+            weir__log(
+                WEIR__LOG_ERROR,
+                "emulated driver: nothing can happen any more: thread \"%s\" waits for %s, and no thread, timer or "
+                "operation is left that could end that",
+                each->name, each->waits_for);
 }
 
 static void remove_waiter(struct emu_waiter **list, const struct emu_waiter *waiter) {
@@ -489,7 +284,7 @@ static void dispatch(void) {
             turn = next;
             return;
         }
-        if (event_ns != NEVER) {
+        if (event_ns != EMU_NEVER) {
             do_next_event();
         } else if (coming > 0 || !any_waits()) {
             turn = NULL; /* whoever begins next takes it */
@@ -544,7 +339,7 @@ static bool admits(void) {
 static bool prepare(struct emu_queue *queue) {
     if (queue->line != NULL) return true;
     struct emu_line *line = calloc(1, sizeof *line);
-    if (line == NULL || !reserve_timers(1)) {
+    if (line == NULL || !emu_timers_reserve(1)) {
         free(line);
         return false;
     }
@@ -579,7 +374,7 @@ static CUresult wait_gate(struct weir_emu_gate *gate) {
 }
 
 static void open_gate(struct weir_emu_gate *gate, uint64_t delay_ns) {
-    set_timer(host_now_ns() + delay_ns, NULL, gate);
+    emu_timers_set(host_now_ns() + delay_ns, NULL, gate);
 }
 
 static void gate_opened(struct weir_emu_gate *gate) {
@@ -592,7 +387,7 @@ static void gate_opened(struct weir_emu_gate *gate) {
 
 static void charge(double ns, bool may_switch) {
     if (me == NULL) return;
-    me->ns += (uint64_t)jittered(ns);
+    me->ns += (uint64_t)emu_chance_jitter(ns);
     if (may_switch && threads->next != NULL)
         hand_over();
     else
@@ -619,7 +414,7 @@ static bool thread_begin(const char *name, unsigned together) {
     made->ns = 0;
     made->self.thread = made;
     made->tie = hash(name, emu_settings()->seed);
-    if (threads == NULL && now == 0) chance = emu_settings()->seed;
+    if (threads == NULL && now == 0) emu_chance_seed(emu_settings()->seed);
     struct thread **link = &threads; /* by name: the order in which threads come is not the clock's */
     while (*link != NULL && strcmp((*link)->name, made->name) < 0) link = &(*link)->next;
     made->next = *link;
