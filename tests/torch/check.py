@@ -97,7 +97,7 @@ def out_of_memory_is_an_answer():
 
 def kernels_are_launched():
     x = torch.ones(1000, device="cuda")
-    y = torch.sort(x + 1).values.sum()  # not looked at: nobody has written it
+    y = (x + 1).sum()  # not looked at: nobody has written it
     torch.cuda.synchronize()
     return f"a tensor of {y.numel()}"
 
