@@ -155,8 +155,8 @@ test_installed_client() {
     local prefix="$ROOT/build/installed"
     rm -rf "$prefix" build/client
     install_to "$prefix"
-    say "building examples/link against the installed tree"
-    sh tests/installed_client.sh "$prefix" "$ROOT/examples/link" build/client
+    say "building examples/link and examples/watch against the installed tree"
+    sh tests/installed_client.sh "$prefix" "$ROOT/examples" build/client
     uninstall_from "$prefix"
     [ -z "$(find "$prefix" -type f 2>/dev/null | head -1)" ] || die "uninstall left files in $prefix"
 }

@@ -1,21 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: installed_client.sh PREFIX EXAMPLE FOLDER: builds the example against the installed tree twice, by CMake package
-# and by pkg-config, and runs both on the emulated device. Asks the installed programs for what needs no run.
+# usage: installed_client.sh PREFIX EXAMPLES FOLDER: builds the examples against the installed tree, by CMake package and (link)
+# by pkg-config, and runs them on the emulated device. Asks the installed programs for what needs no run.
 set -eu
-prefix=$1 example=$2 folder=$3
+prefix=$1 examples=$2 folder=$3
 mkdir -p "$folder"
-cmake -S "$example" -B "$folder/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
-    cmake --build "$folder/cmake" >> "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+for example in link watch; do
+    cmake -S "$examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
+        cmake --build "$folder/$example" >> "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+done
 [ -f "$prefix/share/weir/configs/demo.yaml" ] || { echo "the installed weir-demo has no job to run" >&2; exit 1; }
 PKG_CONFIG_PATH=$(find "$prefix" -name pkgconfig -type d)
 export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir weir)
 # shellcheck disable=SC2046
-cc -Wall -Werror "$example/link.c" -o "$folder/by-pkg-config" $(pkg-config --cflags --libs weir) "-Wl,-rpath,$libdir"
+cc -Wall -Werror "$examples/link/link.c" -o "$folder/by-pkg-config" $(pkg-config --cflags --libs weir) "-Wl,-rpath,$libdir"
 # The programs find what was installed for them.
 "$prefix/bin/weir-train" --config="$prefix/share/weir/configs/demo.yaml" --dump-config > "$folder/dump"
 "$prefix/bin/weir-replay" --help > "$folder/help"
-for program in "$folder/cmake/link" "$folder/by-pkg-config"; do
+for program in "$folder/link/link" "$folder/by-pkg-config"; do
     WEIR_DEVICE=emulated "$program"
 done
+export WEIR_DEVICE=emulated WEIR_EMU=watch:on WEIR_LOG=warn
+"$folder/watch/watch" 2> "$folder/missing"
+grep -q 'race: "set"' "$folder/missing" || { echo "the watch did not see the missing wait" >&2; exit 1; }
+"$folder/watch/watch" --wait 2> "$folder/waited"
+[ ! -s "$folder/waited" ] || { cat "$folder/waited" >&2; exit 1; }
