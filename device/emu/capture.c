@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device/emu/event.h"
+#include "device/emu/graph_memory.h"
 
 struct member {
     struct emu_queue *queue; /* NULL: its stream is gone */
@@ -196,14 +197,14 @@ CUresult emu_capture_update(struct emu_queue *queue, const CUgraphNode *nodes, s
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-static CUresult add_node(struct emu_queue *queue, CUgraphNodeType type, const struct emu_operation *operation,
-                         CUevent event) {
+/* What happens where a node has something else to it. */
+static const struct emu_operation nothing = {.kind = EMU_WAIT, .described = true};
+
+/* Takes the task over; NULL: there was no host memory for it. */
+static CUresult add_task(struct emu_queue *queue, struct emu_task *task) {
     struct emu_capture *capture = queue->capture;
-    if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     struct member *member = member_of(queue);
-    struct emu_task *task = emu_task_make(type, operation);
     if (task == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    task->event = event;
     CUgraphNode node = emu_graph_add(capture->graph, member->lane, task, member->front.nodes, member->front.count);
     if (node == NULL) {
         emu_task_drop(task);
@@ -212,30 +213,75 @@ static CUresult add_node(struct emu_queue *queue, CUgraphNodeType type, const st
     return emu_nodes_set(&member->front, &node, 1) ? CUDA_SUCCESS : invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+static CUresult add_node(struct emu_queue *queue, CUgraphNodeType type, const struct emu_operation *operation) {
+    if (queue->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return add_task(queue, emu_task_make(type, operation));
+}
+
 CUresult emu_capture_add(struct emu_queue *queue, const struct emu_operation *operation) {
     switch (operation->kind) {
     case EMU_COPY:
-        return add_node(queue, CU_GRAPH_NODE_TYPE_MEMCPY, operation, NULL);
+        return add_node(queue, CU_GRAPH_NODE_TYPE_MEMCPY, operation);
     case EMU_SET:
-        return add_node(queue, CU_GRAPH_NODE_TYPE_MEMSET, operation, NULL);
+        return add_node(queue, CU_GRAPH_NODE_TYPE_MEMSET, operation);
     case EMU_KERNEL:
-        return add_node(queue, CU_GRAPH_NODE_TYPE_KERNEL, operation, NULL);
+        return add_node(queue, CU_GRAPH_NODE_TYPE_KERNEL, operation);
     case EMU_FUNCTION:
-        return add_node(queue, CU_GRAPH_NODE_TYPE_HOST, operation, NULL);
+        return add_node(queue, CU_GRAPH_NODE_TYPE_HOST, operation);
     default:
         return emu_capture_refuse(queue);
     }
 }
 
 CUresult emu_capture_event_node(struct emu_queue *queue, CUevent event, CUgraphNodeType type) {
-    const struct emu_operation nothing = {.kind = EMU_WAIT, .described = true};
+    if (queue->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && event->context != queue->context) return CUDA_ERROR_INVALID_HANDLE;
-    return add_node(queue, type, &nothing, event);
+    struct emu_task *task = emu_task_make(type, &nothing);
+    if (task != NULL) task->event = event;
+    return add_task(queue, task);
+}
+
+static CUresult add_memory(struct emu_queue *queue, CUgraphNodeType type, struct emu_graph_memory *memory) {
+    struct emu_task *task = emu_task_make(type, &nothing);
+    if (task == NULL) {
+        emu_graph_memory_drop(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    task->memory = memory;
+    return add_task(queue, task);
+}
+
+CUresult emu_capture_alloc(struct emu_queue *queue, CUdevice device, size_t bytes, uintptr_t *start) {
+    struct emu_graph_memory *memory;
+    if (queue->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    CUresult code = emu_graph_memory_make(device, bytes, &memory);
+    if (code != CUDA_SUCCESS) return code;
+    const uintptr_t made = memory->start;
+    code = add_memory(queue, CU_GRAPH_NODE_TYPE_MEM_ALLOC, memory);
+    if (code == CUDA_SUCCESS) *start = made;
+    return code;
+}
+
+CUresult emu_capture_free(struct emu_queue *queue, uintptr_t start) {
+    struct emu_graph_memory *memory = emu_graph_memory_at(start);
+    if (queue->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (memory == NULL) return CUDA_ERROR_INVALID_VALUE;
+    memory->references++;
+    return add_memory(queue, CU_GRAPH_NODE_TYPE_MEM_FREE, memory);
+}
+
+bool emu_capture_free_outside(uintptr_t start, CUresult *code) {
+    struct emu_graph_memory *memory = emu_graph_memory_at(start);
+    if (memory == NULL) return false;
+    *code = memory->live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    memory->live = false;
+    return true;
 }
 
 CUresult emu_capture_launch(struct emu_queue *queue, CUgraphExec exec) {
     struct emu_capture *capture = queue->capture;
     if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (emu_exec_has_memory(exec)) return CUDA_ERROR_NOT_SUPPORTED;
     struct member *member = member_of(queue);
     const CUresult code = emu_exec_embed(exec, capture->graph, member->lane, &member->front);
     return code == CUDA_SUCCESS ? code : invalidate(capture, code);

@@ -57,7 +57,13 @@ CUresult emu_capture_wait(struct emu_queue *queue, CUevent event);
 CUresult emu_capture_record(struct emu_queue *queue, CUevent event);
 /* Waits and records that are nodes of their own and are made when the graph runs ("external" ones). */
 CUresult emu_capture_event_node(struct emu_queue *queue, CUevent event, CUgraphNodeType type);
-/* An executable graph launched in a capturing queue. */
+/* Stream-ordered memory of a capturing queue: the address is good in the graph, and outside after a launch. A free is of
+ * such memory only (CUDA_ERROR_INVALID_VALUE). What is refused does no harm to the capture. */
+CUresult emu_capture_alloc(struct emu_queue *queue, CUdevice device, size_t bytes, uintptr_t *start);
+CUresult emu_capture_free(struct emu_queue *queue, uintptr_t start);
+/* A free outside of capture. False: the memory is not a graph's. CUDA_ERROR_INVALID_VALUE: no launch has allocated it. */
+bool emu_capture_free_outside(uintptr_t start, CUresult *code);
+/* An executable graph launched in a capturing queue. CUDA_ERROR_NOT_SUPPORTED, without harm, when it has memory of its own. */
 CUresult emu_capture_launch(struct emu_queue *queue, CUgraphExec exec);
 
 /* ---- what is refused -------------------------------------------------------------------------------------------- */

@@ -234,8 +234,7 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUg
 
 /* ---- executable graphs ------------------------------------------------------------------------------------------ */
 
-/* What the flags promise of memory nodes and priorities holds by itself: there are none of the first, and nothing
- * looks at the second. Graphs are not launched by the device. */
+/* Nothing looks at priorities. Graphs are not launched by the device. */
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
     enum { KNOWN = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY };
     if (exec == NULL || graph->capture != NULL) return CUDA_ERROR_INVALID_VALUE;
@@ -308,10 +307,8 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags) {
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* What has been launched still happens. */
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
     const CUresult code = enter_exec_only(EMU_AT_cuGraphExecDestroy, exec);
     if (code != CUDA_SUCCESS) return code;
-    emu_exec_destroy(exec);
-    return emu_leave(CUDA_SUCCESS);
+    return emu_leave(emu_exec_destroy(exec));
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/emu/graph_memory.h"
+
 static struct emu_slots graphs = EMU_SLOTS_INITIALIZER(struct CUgraph_st);
 static struct emu_slots nodes = EMU_SLOTS_INITIALIZER(struct CUgraphNode_st);
 
@@ -68,7 +70,9 @@ struct emu_task *emu_task_keep(struct emu_task *task) {
 }
 
 void emu_task_drop(struct emu_task *task) {
-    if (--task->references == 0) free(task);
+    if (--task->references > 0) return;
+    if (task->memory != NULL) emu_graph_memory_drop(task->memory);
+    free(task);
 }
 
 /* ---- graphs ----------------------------------------------------------------------------------------------------- */

@@ -20,11 +20,13 @@
 #include "device/emu/slots.h"
 
 struct emu_capture;
+struct emu_graph_memory;
 
 struct emu_task {
     unsigned references;
     CUgraphNodeType type;
-    CUevent event; /* of a record or a wait */
+    CUevent event;                   /* of a record or a wait */
+    struct emu_graph_memory *memory; /* of an allocation or a free; a reference */
     struct emu_operation operation;
 };
 
@@ -77,13 +79,18 @@ CUgraphNode emu_graph_add(CUgraph graph, unsigned lane, struct emu_task *task, c
 
 /* ---- graph_launch.c --------------------------------------------------------------------------------------------- */
 
+/* CUDA_ERROR_NOT_SUPPORTED: the graph allocates, and there is an executable one of it already. */
 CUresult emu_exec_create(CUgraph graph, unsigned long long flags, CUgraphExec *exec);
-void emu_exec_destroy(CUgraphExec exec);
+/* What has been launched still happens; where it uses the graph's own memory, the host waits for it. */
+CUresult emu_exec_destroy(CUgraphExec exec);
 bool emu_exec_alive(CUgraphExec exec);
+/* True when it allocates or frees. */
+bool emu_exec_has_memory(CUgraphExec exec);
 unsigned long long emu_exec_flags(CUgraphExec exec);
 size_t emu_exec_steps(CUgraphExec exec);
 /* Queues all of it. Fails before anything is queued with CUDA_ERROR_INVALID_VALUE when a step's memory or event is
- * there no more, with CUDA_ERROR_CONTEXT_IS_DESTROYED or CUDA_ERROR_OUT_OF_MEMORY; else as emu_queue_push, and a part of it is queued. */
+ * there no more, or what it allocates is live still; with
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED or CUDA_ERROR_OUT_OF_MEMORY; else as emu_queue_push, and a part of it is queued. */
 CUresult emu_exec_launch(CUgraphExec exec, struct emu_queue *queue);
 /* Adds its steps to a graph instead, after *front, which then is what comes last of them. The first lane's steps go to
  * `lane`. CUDA_ERROR_OUT_OF_MEMORY. */

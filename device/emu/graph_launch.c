@@ -3,8 +3,10 @@
  * start after what is in the stream, and it goes on after them. */
 #include <stdlib.h>
 
+#include "device/emu/clock.h"
 #include "device/emu/event.h"
 #include "device/emu/graph.h"
+#include "device/emu/graph_memory.h"
 #include "device/emu/submit.h"
 
 struct step {
@@ -49,7 +51,9 @@ static struct emu_slots execs = EMU_SLOTS_INITIALIZER(struct CUgraphExec_st);
 static void drop_program(struct emu_program *program) {
     if (--program->references > 0) return;
     for (size_t i = 0; i < program->step_count; i++) {
-        if (program->steps[i].task != NULL) emu_task_drop(program->steps[i].task);
+        struct emu_task *task = program->steps[i].task;
+        if (task != NULL && task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) task->memory->prepared = false;
+        if (task != NULL) emu_task_drop(task);
         free(program->steps[i].after);
     }
     for (unsigned i = 0; i < program->lane_count; i++)
@@ -98,21 +102,49 @@ static struct emu_program *make_program(CUgraph graph, unsigned long long flags)
 
 /* ---- handles ---------------------------------------------------------------------------------------------------- */
 
+/* One executable graph allocates what a graph allocates. */
+static bool prepared(CUgraph graph) {
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct emu_task *task = graph->nodes[i]->task;
+        if (task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && task->memory->prepared) return true;
+    }
+    return false;
+}
+
 CUresult emu_exec_create(CUgraph graph, unsigned long long flags, CUgraphExec *exec) {
+    if (prepared(graph)) return CUDA_ERROR_NOT_SUPPORTED;
     struct emu_program *program = make_program(graph, flags);
     CUgraphExec made = program != NULL ? emu_slots_take(&execs) : NULL;
     if (made == NULL) {
         if (program != NULL) drop_program(program);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    for (size_t i = 0; i < program->step_count; i++) {
+        const struct emu_task *task = program->steps[i].task;
+        if (task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) task->memory->prepared = true;
+    }
     made->program = program;
     *exec = made;
     return CUDA_SUCCESS;
 }
 
-void emu_exec_destroy(CUgraphExec exec) {
-    drop_program(exec->program);
+bool emu_exec_has_memory(CUgraphExec exec) {
+    for (size_t i = 0; i < exec->program->step_count; i++)
+        if (exec->program->steps[i].task->memory != NULL) return true;
+    return false;
+}
+
+CUresult emu_exec_destroy(CUgraphExec exec) {
+    struct emu_program *program = exec->program;
+    const bool waits = emu_exec_has_memory(exec) && program->last.point.queue != NULL;
     emu_slots_give(&execs, exec);
+    CUresult code = CUDA_SUCCESS;
+    if (waits) {
+        code = emu_clock->wait(program->last.point);
+        if (code == CUDA_SUCCESS) emu_watch_host_saw(program->last.moment);
+    }
+    drop_program(program);
+    return code;
 }
 
 bool emu_exec_alive(CUgraphExec exec) { return emu_slots_alive(&execs, exec); }
@@ -144,6 +176,9 @@ static CUresult check_steps(const struct emu_program *program) {
             return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     for (size_t i = 0; i < program->step_count; i++) {
         const struct emu_task *task = program->steps[i].task;
+        if (task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && task->memory->live &&
+            !(program->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+            return CUDA_ERROR_INVALID_VALUE;
         if (task->event != NULL ? !usable_event(task) : !emu_submit_valid(&task->operation))
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -173,7 +208,11 @@ static CUresult push_task(struct emu_queue *queue, const struct emu_task *task) 
     struct emu_point point;
     if (task->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) return emu_event_record(task->event, queue);
     if (task->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) return emu_submit_wait(queue, task->event);
-    return emu_queue_push(queue, &task->operation, &point);
+    const CUresult code = emu_queue_push(queue, &task->operation, &point);
+    if (code != CUDA_SUCCESS || task->memory == NULL) return code;
+    task->memory->live = task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    if (task->memory->live) emu_watch_hands_out(queue, task->memory->start, task->memory->bytes, "cuMemAllocAsync");
+    return CUDA_SUCCESS;
 }
 
 /* Nothing to wait for is pushed too: what the stream comes after is known behind it only. */

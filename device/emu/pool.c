@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "device/emu/capture.h"
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
@@ -96,7 +97,7 @@ static void account(CUmemoryPool pool, size_t bytes) {
 }
 
 CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes, uintptr_t *start) {
-    if (queue->capture != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* and the capture goes on */
+    if (queue->capture != NULL) return emu_capture_alloc(queue, pool->device, bytes, start);
     if (bytes == 0 || bytes > SIZE_MAX / 2) return bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     const struct emu_plain plain = {.context = queue->context, .device = pool->device, .pool = pool};
     const size_t whole = rounded(bytes);
@@ -113,8 +114,10 @@ CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes
 CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
     CUdevice device;
     bool pooled;
-    if (queue->capture != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* and the capture goes on */
-    CUresult code = emu_memory_begin_free(start, &device, &pooled);
+    CUresult code;
+    if (queue->capture != NULL) return emu_capture_free(queue, start);
+    if (emu_capture_free_outside(start, &code)) return code;
+    code = emu_memory_begin_free(start, &device, &pooled);
     if (code != CUDA_SUCCESS) return code;
     const struct emu_operation operation = {.kind = EMU_FREE, .name = "cuMemFreeAsync", .described = true, .free = start};
     struct emu_point point;

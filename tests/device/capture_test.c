@@ -412,19 +412,6 @@ static void a_stream_callback_is_not_captured(void **state) {
     end_broken();
 }
 
-/* Memory nodes are not made; what is refused for that does no harm. */
-static void stream_ordered_memory_is_not_captured_and_does_no_harm(void **state) {
-    (void)state;
-    CUdeviceptr address = 5, outside;
-    assert_done(cu.cuMemAllocAsync(&outside, BYTES, scene.b));
-    begin_in(scene.a, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    assert_code(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemAllocAsync(&address, BYTES, scene.a));
-    assert_int_equal(address, 5);
-    assert_code(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemFreeAsync(outside, scene.a));
-    end_whole();
-    assert_done(cu.cuMemFreeAsync(outside, scene.b));
-}
-
 /* ---- the legacy stream ------------------------------------------------------------------------------------------ */
 
 /* "When a blocking stream is capturing, the legacy stream is in an unusable state until the capture is terminated." */
@@ -637,7 +624,6 @@ int main(void) {
         scene_test(a_context_is_not_waited_for_while_a_stream_captures),
         scene_test(synchronous_copies_are_refused),
         scene_test(a_stream_callback_is_not_captured),
-        scene_test(stream_ordered_memory_is_not_captured_and_does_no_harm),
         scene_test(the_legacy_stream_is_of_no_use_while_a_blocking_stream_captures),
         scene_test(the_legacy_stream_goes_on_beside_a_non_blocking_capture),
         scene_test(unsafe_calls_are_refused_by_the_modes),

@@ -258,18 +258,21 @@ static void branches_with_order_do_not(void **state) {
 static void a_graph_launched_in_a_capture_becomes_part_of_it(void **state) {
     (void)state;
     begin();
+    follow(scene.b, scene.a);
     set(0, 1, scene.a);
+    access_piece("root", 2, false, scene.b); /* comes after what is before the launch */
     follow(scene.b, scene.a);
     assert_done(cu.cuMemcpyAsync(piece(1), piece(0), BYTES, scene.b));
     follow(scene.a, scene.b);
     CUgraphExec inner = instantiate_only(end());
     begin();
     set(1, 9, scene.a);
+    access_piece("before", 2, true, scene.a);
     launch(inner, scene.a);
     bring(1, scene.a);
     assert_status(ACTIVE, scene.a);
     CUgraph graph = end();
-    assert_int_equal(node_count(graph), 4);
+    assert_int_equal(node_count(graph), 6);
     CUgraphExec exec = instantiate_only(graph);
     assert_done(cu.cuGraphExecDestroy(inner));
     for (int i = 0; i < TIMES; i++) {
