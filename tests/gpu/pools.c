@@ -330,6 +330,24 @@ CASE(a_pool_keeps_memory_up_to_its_threshold,
     OK(cu.StreamDestroy(stream));
 }
 
+CASE(a_pool_without_a_threshold_gives_back_at_synchronization, REFERENCE
+     "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: more than it is released \"on the next call to stream, event or context "
+     "synchronize\"") {
+    need_pools();
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    CUmemoryPool pool = new_pool();
+    CUdeviceptr block = 0;
+    const size_t before = free_memory();
+    OK(cu.MemAllocFromPoolAsync(&block, large_amount(), pool, stream));
+    OK(cu.StreamSynchronize(stream));
+    CHECK(free_memory() <= before - large_amount() / 2);
+    OK(cu.MemFreeAsync(block, stream));
+    OK(cu.StreamSynchronize(stream));
+    CHECK(free_memory() >= before - large_amount() / 2);
+    OK(cu.MemPoolDestroy(pool));
+    OK(cu.StreamDestroy(stream));
+}
+
 CASE(a_trimmed_pool_gives_back_what_is_free, REFERENCE "cuMemPoolTrimTo") {
     need_pools();
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
