@@ -44,7 +44,8 @@
     X(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device))                                                            \
     X(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device))                                            \
     X(cuDeviceGetProperties, (CUdevprop * properties, CUdevice device))                                                \
-    X(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id))
+    X(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id))                                                      \
+    X(cuDeviceGetExecAffinitySupport, (int *supported, CUexecAffinityType type, CUdevice device))
 
 #define EMU_MEMORY_LIST(X)                                                                                             \
     X(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element))       \
@@ -79,7 +80,10 @@
     X(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool))                                                        \
     X(cuMemGetDefaultMemPool, (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type))               \
     X(cuMemGetMemPool, (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type))                      \
-    X(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
+    X(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))                        \
+    X(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location))                \
+    X(cuMemPrefetchAsync_v2,                                                                                           \
+      (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream))
 
 #define EMU_COPY_LIST(X)                                                                                               \
     X(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                                                      \
@@ -126,7 +130,8 @@
     X(cuStreamSetAttribute, (CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value))               \
     X(cuStreamCopyAttributes, (CUstream to, CUstream from))                                                            \
     X(cuStreamAddCallback, (CUstream stream, CUstreamCallback function, void *argument, unsigned flags))               \
-    X(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags))
+    X(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags))                                        \
+    X(cuStreamGetCtx_v2, (CUstream stream, CUcontext * context, CUgreenCtx * green))
 
 #define EMU_KERNEL_LIST(X)                                                                                             \
     X(cuModuleLoad, (CUmodule * module, const char *path))                                                             \
@@ -177,7 +182,20 @@
     X(cuOccupancyMaxPotentialBlockSizeWithFlags,                                                                       \
       (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,            \
        int limit, unsigned flags))                                                                                     \
-    X(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * shared_bytes, CUfunction function, int blocks, int threads))
+    X(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * shared_bytes, CUfunction function, int blocks, int threads))  \
+    X(cuLibraryGetModule, (CUmodule * module, CUlibrary library))                                                      \
+    X(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function))                                           \
+    X(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUlinkState * state))                    \
+    X(cuLinkAddData_v2,                                                                                                \
+      (CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,             \
+       CUjit_option *options, void **values))                                                                          \
+    X(cuLinkAddFile_v2,                                                                                                \
+      (CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,                \
+       void **values))                                                                                                 \
+    X(cuLinkComplete, (CUlinkState state, void **image, size_t *bytes))                                                \
+    X(cuLinkDestroy, (CUlinkState state))                                                                              \
+    X(cuOccupancyMaxPotentialClusterSize, (int *blocks, CUfunction function, const CUlaunchConfig *config))            \
+    X(cuOccupancyMaxActiveClusters, (int *clusters, CUfunction function, const CUlaunchConfig *config))
 
 #define EMU_GRAPH_LIST(X)                                                                                              \
     X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                                            \

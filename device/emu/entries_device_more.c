@@ -65,3 +65,12 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
     *device = (CUdevice)bus - 1;
     return emu_leave(CUDA_SUCCESS);
 }
+
+/* A part of a device's processors can't be asked for. */
+CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice device) {
+    const CUresult code = emu_enter_device(EMU_AT_cuDeviceGetExecAffinitySupport, device, supported);
+    if (code != CUDA_SUCCESS) return code;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *supported = 0;
+    return emu_leave(CUDA_SUCCESS);
+}

@@ -38,6 +38,13 @@ static CUresult check_options(unsigned count, const void *options, const void *v
     return count > 0 && (options == NULL || values == NULL) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* A compiler's logs are empty: nothing was compiled. */
+static void empty_logs(unsigned count, const CUjit_option *options, void **values) {
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            values[i] = NULL;
+}
+
 CUresult cuModuleLoad(CUmodule *module, const char *path) {
     return load_module(EMU_AT_cuModuleLoad, module, path, check_file(path));
 }
@@ -47,7 +54,9 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values) {
-    return load_module(EMU_AT_cuModuleLoadDataEx, module, image, check_options(count, options, values));
+    const CUresult code = load_module(EMU_AT_cuModuleLoadDataEx, module, image, check_options(count, options, values));
+    if (code == CUDA_SUCCESS) empty_logs(count, options, values);
+    return code;
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
@@ -59,8 +68,9 @@ static CUresult unload(enum emu_entry entry, const void *handle, bool module) {
     const CUresult code = emu_enter(entry, module ? &context : NULL);
     if (code != CUDA_SUCCESS) return code;
     struct emu_image *image = emu_image_of(handle, module);
-    if (image != NULL) emu_image_unload(image);
-    return emu_leave(image != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    if (image == NULL || (image->context != NULL) != module) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    emu_image_unload(image);
+    return emu_leave(CUDA_SUCCESS);
 }
 
 CUresult cuModuleUnload(CUmodule module) { return unload(EMU_AT_cuModuleUnload, module, true); }
@@ -138,6 +148,83 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     return code != CUDA_SUCCESS ? code : emu_leave(get_kernel(library, false, name, kernel));
 }
 
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
+    CUcontext context;
+    const CUresult code = emu_enter(EMU_AT_cuLibraryGetModule, &context);
+    if (code != CUDA_SUCCESS) return code;
+    if (module == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (emu_image_of(library, false) == NULL) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    *module = (CUmodule)(void *)library;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+/* ---- linking ---------------------------------------------------------------------------------------------------- */
+
+/* What is linked is accepted as images are, unread; the result is an image too. */
+struct CUlinkState_st {
+    struct emu_slot slot;
+    unsigned count;
+    CUjit_option *options; /* the program's, which keeps them until the link is destroyed */
+    void **values;
+};
+
+static struct emu_slots links = EMU_SLOTS_INITIALIZER(struct CUlinkState_st);
+static char linked_image[] = "linked by weir's emulated driver";
+
+CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {
+    CUcontext context;
+    const CUresult code = emu_enter(EMU_AT_cuLinkCreate_v2, &context);
+    if (code != CUDA_SUCCESS) return code;
+    if (state == NULL || check_options(count, options, values) != CUDA_SUCCESS)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    CUlinkState made = emu_slots_take(&links);
+    if (made == NULL) return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    made->count = count;
+    made->options = options;
+    made->values = values;
+    *state = made;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+static CUresult add_to_link(enum emu_entry entry, CUlinkState state, CUjitInputType type, CUresult checked) {
+    const CUresult code = emu_enter(entry, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    if (!emu_slots_alive(&links, state)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    return emu_leave((unsigned)type > CU_JIT_INPUT_NVVM ? CUDA_ERROR_INVALID_VALUE : checked);
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,
+                          unsigned count, CUjit_option *options, void **values) {
+    (void)name;
+    const bool valid = data != NULL && bytes > 0 && check_options(count, options, values) == CUDA_SUCCESS;
+    return add_to_link(EMU_AT_cuLinkAddData_v2, state, type, valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned count,
+                          CUjit_option *options, void **values) {
+    const CUresult checked = check_options(count, options, values);
+    return add_to_link(EMU_AT_cuLinkAddFile_v2, state, type, checked != CUDA_SUCCESS ? checked : check_file(path));
+}
+
+CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
+    const CUresult code = emu_enter(EMU_AT_cuLinkComplete, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    if (!emu_slots_alive(&links, state)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    if (image == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *image = linked_image;
+    if (bytes != NULL) *bytes = sizeof linked_image;
+    empty_logs(state->count, state->options, state->values);
+    return emu_leave(CUDA_SUCCESS);
+}
+
+CUresult cuLinkDestroy(CUlinkState state) {
+    const CUresult code = emu_enter(EMU_AT_cuLinkDestroy, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    if (!emu_slots_alive(&links, state)) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    emu_slots_give(&links, state);
+    return emu_leave(CUDA_SUCCESS);
+}
+
 /* ---- what kernels are ------------------------------------------------------------------------------------------- */
 
 /* Enters a call that names a kernel, as a CUfunction or a CUkernel. */
@@ -195,6 +282,15 @@ CUresult cuFuncLoad(CUfunction function) {
     struct emu_kernel *kernel;
     const CUresult code = enter_kernel(EMU_AT_cuFuncLoad, function, &kernel);
     return code != CUDA_SUCCESS ? code : emu_leave(CUDA_SUCCESS);
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
+    struct emu_kernel *kernel;
+    const CUresult code = enter_kernel(EMU_AT_cuFuncIsLoaded, function, &kernel);
+    if (code != CUDA_SUCCESS) return code;
+    if (state == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return emu_leave(CUDA_SUCCESS);
 }
 
 static CUresult get_attribute(enum emu_entry entry, int *value, CUfunction_attribute attribute, const void *handle,

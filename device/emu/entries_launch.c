@@ -184,3 +184,42 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *shared_bytes, CUfunctio
     *shared_bytes = (size_t)least(each, EMU_BLOCK_SHARED_MOST_BYTES);
     return emu_leave(CUDA_SUCCESS);
 }
+
+/* ---- clusters --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_PORTABLE_CLUSTER = 8, MOST_CLUSTER = 16 };
+
+static int cluster_of(const CUlaunchConfig *config) {
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return (int)(config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
+                         config->attrs[i].value.clusterDim.z);
+    return 1;
+}
+
+static bool valid_config(const CUlaunchConfig *config) {
+    return config != NULL && (config->numAttrs == 0 || config->attrs != NULL) && valid_grid(config) &&
+           valid_block(config);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction function, const CUlaunchConfig *config) {
+    const struct emu_kernel *kernel;
+    const CUresult code = enter_kernel(EMU_AT_cuOccupancyMaxPotentialClusterSize, function, &kernel);
+    if (code != CUDA_SUCCESS) return code;
+    if (blocks == NULL || !valid_config(config)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *blocks = kernel->attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] ? MOST_CLUSTER
+                                                                                      : MOST_PORTABLE_CLUSTER;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config) {
+    const struct emu_kernel *kernel;
+    const CUresult code = enter_kernel(EMU_AT_cuOccupancyMaxActiveClusters, function, &kernel);
+    if (code != CUDA_SUCCESS) return code;
+    if (clusters == NULL || !valid_config(config)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    const int cluster = cluster_of(config);
+    if (cluster < 1 || cluster > MOST_CLUSTER) return emu_leave(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
+    *clusters = blocks_of_processor(kernel, threads, config->sharedMemBytes) * EMU_PROCESSORS / cluster;
+    return emu_leave(CUDA_SUCCESS);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries for memory beyond those that the library uses: other ways to get it, and to share it. */
-#include "device/emu/emu.h"
+#include "device/emu/enter.h"
 #include "device/emu/figures.h"
 #include "device/emu/host.h"
 #include "device/emu/memory_inside.h"
@@ -40,6 +40,35 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
     emu_watch_host_writes(start, bytes, "the host");
     *address = start;
     return emu_leave(CUDA_SUCCESS);
+}
+
+/* Hints for managed memory; it does not move here, and the devices see all of it. */
+static CUresult check_hint(CUdeviceptr address, size_t bytes, const CUmemLocation *location) {
+    const struct reservation *reservation = emu_reservation_at((uintptr_t)address);
+    if (reservation == NULL || !reservation->plain.managed || reservation->freeing || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > emu_range_end(&reservation->range) - (uintptr_t)address) return CUDA_ERROR_INVALID_VALUE;
+    const bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    if (device && !emu_device_exists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    const bool valid = device || (location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+                                  location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+    const CUresult code = emu_enter(EMU_AT_cuMemAdvise_v2, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    return emu_leave(check_hint(address, bytes, &location));
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,
+                               CUstream stream) {
+    struct emu_queue *queue;
+    const CUresult code = emu_enter_stream(EMU_AT_cuMemPrefetchAsync_v2, stream, &queue);
+    if (code != CUDA_SUCCESS) return code;
+    return emu_leave(flags != 0 ? CUDA_ERROR_INVALID_VALUE : check_hint(address, bytes, &location));
 }
 
 /* ---- host memory ------------------------------------------------------------------------------------------------ */

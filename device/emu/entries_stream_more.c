@@ -61,6 +61,17 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *of) {
     return emu_leave(CUDA_SUCCESS);
 }
 
+/* There are no green contexts. */
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *of, CUgreenCtx *green) {
+    CUcontext context;
+    CUstream found;
+    const CUresult code = enter_question(EMU_AT_cuStreamGetCtx_v2, stream, of, &context, &found);
+    if (code != CUDA_SUCCESS) return code;
+    *of = context;
+    if (green != NULL) *green = NULL;
+    return emu_leave(CUDA_SUCCESS);
+}
+
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device) {
     CUcontext context;
     CUstream found;

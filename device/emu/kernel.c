@@ -66,7 +66,7 @@ void emu_image_unload(struct emu_image *image) {
 
 struct emu_image *emu_image_of(const void *handle, bool module) {
     struct emu_image *image = (struct emu_image *)(uintptr_t)handle;
-    return emu_slots_alive(&images, handle) && (image->context != NULL) == module ? image : NULL;
+    return emu_slots_alive(&images, handle) && (module || image->context == NULL) ? image : NULL;
 }
 
 void emu_images_forget(CUcontext context) {

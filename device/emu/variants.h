@@ -40,6 +40,9 @@ static inline CUstream emu_own_stream(CUstream stream) { return stream != NULL ?
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                                       \
       (address, bytes, pool, emu_own_stream(stream)))                                                                  \
     X(cuMemFreeAsync_ptsz, cuMemFreeAsync, (CUdeviceptr address, CUstream stream), (address, emu_own_stream(stream)))  \
+    X(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2,                                                               \
+      (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream),                    \
+      (address, bytes, location, flags, emu_own_stream(stream)))                                                       \
     X(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2,                                                                     \
       (const CUDA_MEMCPY2D *copy, CUstream stream),                                                                    \
       (copy, emu_own_stream(stream)))                                                                                  \
@@ -92,6 +95,9 @@ static inline CUstream emu_own_stream(CUstream stream) { return stream != NULL ?
     X(cuStreamGetAttribute_ptsz, cuStreamGetAttribute,                                                                 \
       (CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue * value),                                          \
       (emu_own_stream(stream), attribute, value))                                                                      \
+    X(cuStreamGetCtx_v2_ptsz, cuStreamGetCtx_v2,                                                                       \
+      (CUstream stream, CUcontext * context, CUgreenCtx * green),                                                      \
+      (emu_own_stream(stream), context, green))                                                                        \
     X(cuStreamGetCtx_ptsz, cuStreamGetCtx, (CUstream stream, CUcontext * context), (emu_own_stream(stream), context))  \
     X(cuStreamGetDevice_ptsz, cuStreamGetDevice,                                                                       \
       (CUstream stream, CUdevice * device),                                                                            \

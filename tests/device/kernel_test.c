@@ -205,6 +205,40 @@ static void a_launch_records_the_event_that_it_names(void **state) {
     assert_done(cu.cuModuleUnload(module));
 }
 
+static void a_librarys_module_has_its_kernels_and_is_not_unloaded_for_itself(void **state) {
+    (void)state;
+    CUlibrary library;
+    CUmodule module;
+    assert_done(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    assert_done(cu.cuLibraryGetModule(&module, library));
+    assert_done(launch(function_of(module, "of_library"), NULL));
+    assert_code(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(module));
+    assert_done(cu.cuLibraryUnload(library));
+}
+
+static void what_was_linked_is_loaded_and_launched(void **state) {
+    (void)state;
+    char text[64] = "";
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {text, (void *)(uintptr_t)sizeof text}, *linked;
+    char source[] = ".version 9.0";
+    size_t bytes;
+    CUlinkState link;
+    CUmodule module;
+    assert_done(cu.cuLinkCreate_v2(2, options, values, &link));
+    assert_done(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, source, sizeof source, "source", 0, NULL, NULL));
+    assert_code(CUDA_ERROR_FILE_NOT_FOUND,
+                cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, "/no/such/file", 0, NULL, NULL));
+    assert_done(cu.cuLinkComplete(link, &linked, &bytes));
+    assert_true(bytes > 0);
+    assert_int_equal((uintptr_t)values[1], 0); /* the log is empty */
+    assert_done(cu.cuModuleLoadData(&module, linked));
+    assert_done(launch(function_of(module, "linked"), NULL));
+    assert_done(cu.cuLinkDestroy(link));
+    assert_code(CUDA_ERROR_INVALID_HANDLE, cu.cuLinkDestroy(link));
+    assert_done(cu.cuModuleUnload(module));
+}
+
 static int load(void **state) {
     const int file = mkstemp(log_path);
     if (file < 0) return -1;
@@ -231,6 +265,8 @@ int main(void) {
         context_test(occupancy_follows_threads_and_shared_memory),
         context_test(a_module_goes_with_its_context),
         context_test(a_launch_records_the_event_that_it_names),
+        context_test(a_librarys_module_has_its_kernels_and_is_not_unloaded_for_itself),
+        context_test(what_was_linked_is_loaded_and_launched),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
