@@ -177,4 +177,26 @@ static inline void assert_bytes(unsigned index, unsigned char value) {
             fail_msg("byte %zu of piece %u is %#x instead of %#x", i, index, scene.host[index * BYTES + i], value);
 }
 
+/* Ends a capture that was broken: no graph, and the streams work again. */
+static inline void end_broken(void) {
+    CUgraph graph = (CUgraph)&graph;
+    assert_status(INVALIDATED, scene.a);
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuMemsetD8Async(piece(0), 9, BYTES, scene.a));
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.a, &graph));
+    assert_null(graph);
+    assert_status(NONE, scene.a);
+    assert_status(NONE, scene.b);
+    set(0, 7, scene.a);
+    bring(0, scene.a);
+    assert_done(cu.cuStreamSynchronize(scene.a));
+    assert_bytes(0, 7);
+}
+
+/* Ends a capture that was not harmed. */
+static inline void end_whole(void) {
+    assert_status(ACTIVE, scene.a);
+    assert_done(cu.cuGraphDestroy(end()));
+    assert_status(NONE, scene.a);
+}
+
 #endif

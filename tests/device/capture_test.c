@@ -4,28 +4,6 @@
  * stream capture. */
 #include "tests/device/capture.h"
 
-/* Ends a capture that was broken: no graph, and the streams work again. */
-static void end_broken(void) {
-    CUgraph graph = (CUgraph)&graph;
-    assert_status(INVALIDATED, scene.a);
-    assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuMemsetD8Async(piece(0), 9, BYTES, scene.a));
-    assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.a, &graph));
-    assert_null(graph);
-    assert_status(NONE, scene.a);
-    assert_status(NONE, scene.b);
-    set(0, 7, scene.a);
-    bring(0, scene.a);
-    assert_done(cu.cuStreamSynchronize(scene.a));
-    assert_bytes(0, 7);
-}
-
-/* Ends a capture that was not harmed. */
-static void end_whole(void) {
-    assert_status(ACTIVE, scene.a);
-    assert_done(cu.cuGraphDestroy(end()));
-    assert_status(NONE, scene.a);
-}
-
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
 
 static void nothing_happens_while_it_is_captured(void **state) {
@@ -397,13 +375,6 @@ static void a_context_is_not_waited_for_while_a_stream_captures(void **state) {
     end_broken();
 }
 
-static void synchronous_copies_are_refused(void **state) {
-    (void)state;
-    begin_in(scene.a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    assert_code(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemcpy(host_piece(0), piece(0), BYTES));
-    end_broken();
-}
-
 static void a_stream_callback_is_not_captured(void **state) {
     (void)state;
     begin();
@@ -456,84 +427,6 @@ static void the_legacy_stream_goes_on_beside_a_non_blocking_capture(void **state
     assert_status(INVALIDATED, apart);
     assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(apart, &graph));
     assert_done(cu.cuStreamDestroy_v2(apart));
-}
-
-/* ---- unsafe calls ----------------------------------------------------------------------------------------------- */
-
-struct attempt {
-    CUstreamCaptureMode mode; /* of the thread */
-    CUresult code;
-};
-
-static void allocate(void *argument) {
-    struct attempt *attempt = argument;
-    CUdeviceptr address = 0;
-    CUstreamCaptureMode mode = attempt->mode;
-    assert_done(cu.cuThreadExchangeStreamCaptureMode(&mode));
-    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); /* "This is the default mode." */
-    attempt->code = cu.cuMemAlloc_v2(&address, BYTES);
-    if (attempt->code == CUDA_SUCCESS) assert_done(cu.cuMemFree_v2(address));
-    assert_done(cu.cuThreadExchangeStreamCaptureMode(&mode));
-    assert_int_equal(mode, attempt->mode);
-}
-
-/* The table of cuThreadExchangeStreamCaptureMode: by the capture's mode, the thread's, and whose capture it is. */
-static void unsafe_calls_are_refused_by_the_modes(void **state) {
-    (void)state;
-    static const struct {
-        CUstreamCaptureMode capture, thread;
-        bool other, refused;
-    } cases[] = {
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, true},
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, true},
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, false, false},
-        {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, true},
-        {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, true},
-        {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED, false, false},
-        {CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, false, false},
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, true},
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, true, false},
-        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, true, false},
-        {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, false},
-        {CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, true, false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct attempt attempt = {.mode = cases[i].thread};
-        begin_in(scene.a, cases[i].capture);
-        if (cases[i].other)
-            in_another_thread(allocate, &attempt);
-        else
-            allocate(&attempt);
-        const CUresult expected = cases[i].refused ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
-        if (attempt.code != expected) fail_msg("case %zu: %d instead of %d", i, attempt.code, expected);
-        if (cases[i].refused)
-            end_broken();
-        else
-            end_whole();
-    }
-}
-
-static void each_unsafe_call_is_refused(void **state) {
-    (void)state;
-    void *host;
-    static char own[BYTES];
-    CUdeviceptr address;
-    assert_done(cu.cuEventRecord(scene.event, scene.b));
-    for (unsigned i = 0; i < 8; i++) {
-        begin_in(scene.a, CU_STREAM_CAPTURE_MODE_GLOBAL);
-        const CUresult codes[] = {
-            i == 0 ? cu.cuMemAlloc_v2(&address, BYTES) : 0,
-            i == 1 ? cu.cuMemFree_v2(scene.memory) : 0,
-            i == 2 ? cu.cuMemHostAlloc(&host, BYTES, 0) : 0,
-            i == 3 ? cu.cuMemFreeHost(scene.host) : 0,
-            i == 4 ? cu.cuMemHostRegister_v2(own, sizeof own, 0) : 0,
-            i == 5 ? cu.cuMemHostUnregister(own) : 0,
-            i == 6 ? cu.cuEventQuery(scene.event) : 0,
-            i == 7 ? cu.cuEventSynchronize(scene.event) : 0,
-        };
-        assert_code(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, codes[i]);
-        end_broken();
-    }
 }
 
 /* ---- handles that go -------------------------------------------------------------------------------------------- */
@@ -622,12 +515,9 @@ int main(void) {
         scene_test(a_captured_event_has_no_time),
         scene_test(other_streams_and_events_are_free_meanwhile),
         scene_test(a_context_is_not_waited_for_while_a_stream_captures),
-        scene_test(synchronous_copies_are_refused),
         scene_test(a_stream_callback_is_not_captured),
         scene_test(the_legacy_stream_is_of_no_use_while_a_blocking_stream_captures),
         scene_test(the_legacy_stream_goes_on_beside_a_non_blocking_capture),
-        scene_test(unsafe_calls_are_refused_by_the_modes),
-        scene_test(each_unsafe_call_is_refused),
         scene_test(a_capture_goes_with_its_origin),
         scene_test(what_a_destroyed_fork_did_must_be_joined_still),
         scene_test(a_destroyed_fork_leaves_nothing_to_the_next_stream),
