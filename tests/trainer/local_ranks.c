@@ -97,7 +97,7 @@ static void the_same_seed_gives_the_same_report_and_another_seed_another(void **
 
 static void with_ops_cost_nothing_is_computed_but_time_passes(void **state) {
     (void)state;
-    json_t *report = report_of("clock:virtual", "--comm=local", "--ops=cost", "--profile=gh200");
+    json_t *report = report_of("clock:virtual,capacity:1G", "--comm=local", "--ops=cost", "--profile=gh200");
     ASSERT_SAYS(&s, out, "all times are those of the virtual clock");
     ASSERT_SAYS(&s, out, "nothing is computed: losses and norms are 0");
     assert_string_equal(json_string_value(json_object_get(report, "clock")), "virtual");

@@ -260,9 +260,10 @@ static uint64_t first_seed = 1;
 
 static void no_seed_gives_a_report_though_the_pools_are_so_full_that_they_wait_and_move(void **state) {
     (void)state;
-    enum { SEEDS = 8 };
-    print_message("seeds %" PRIu64 " to %" PRIu64 " (WEIR_SEED sets the first)\n", first_seed, first_seed + SEEDS - 1);
-    const struct totals totals = play_all(first_seed, SEEDS);
+    const uint64_t seeds = getenv("WEIR_SEEDS") ? strtoull(getenv("WEIR_SEEDS"), NULL, 10) : 8;
+    print_message("seeds %" PRIu64 " to %" PRIu64 " (WEIR_SEED sets the first, WEIR_SEEDS how many)\n", first_seed,
+                  first_seed + seeds - 1);
+    const struct totals totals = play_all(first_seed, seeds);
     assert_int_equal(totals.clean, totals.runs);
     assert_true(totals.device_waits > 0 && totals.moved > 0);
     assert_true(totals.refused < totals.runs / 2);
