@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # All checks that a device takes part in, in under 8 minutes; a compiler and CMake alone are needed. The device's
 # settings (clocks, modes, partitions, persistence) are left as they are.
+# shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -49,7 +50,7 @@ profile: weir-profile measures the device"
 check_conformance() {
     # Skips are said in the log; on a machine with one device the cases about peers are among them.
     # shellcheck disable=SC2086
-    "$FOLDER/bin/conformance" --driver="$DRIVER" --json="$FOLDER/conformance.json" $OPTIONS
+    "$FOLDER/bin/conformance" --driver="$DRIVER" --json="$FOLDER/conformance.json" $CASES
 }
 
 check_profile() {
@@ -59,20 +60,21 @@ check_profile() {
 
 # ---- building -----------------------------------------------------------------------------------------------------
 
-# build FOLDER SOURCE [cmake options]: quietly; the log is shown when it fails.
+# build FOLDER SOURCE TARGET [cmake options]: quietly; the log is shown when it fails.
 build() {
-    local folder=$1 source=$2
-    shift 2
+    local folder=$1 source=$2 target=$3
+    shift 3
     mkdir -p "$folder"
     local log="$folder/build.log"
-    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --parallel "$(nproc)"; } > "$log" 2>&1; then
+    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --target "$target" --parallel "$(nproc)"; } \
+        > "$log" 2>&1; then
         cat "$log" >&2
         die "building $source failed; the log is $log"
     fi
 }
 
-build "$FOLDER" "$ROOT/tests/gpu"
-build "$FOLDER/core" "$ROOT" -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
+build "$FOLDER" "$ROOT/tests/gpu" conformance
+build "$FOLDER/core" "$ROOT" weir-profile -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
 
 if [ "$EMULATED" = yes ]; then
     DRIVER=$FOLDER/core/lib/emu/libcuda.so.1
@@ -81,7 +83,10 @@ if [ "$EMULATED" = yes ]; then
 else
     DRIVER=${DRIVER:-libcuda.so.1}
     export WEIR_DEVICE=cuda
-    if [[ $DRIVER == */* ]]; then export LD_LIBRARY_PATH=$(dirname "$DRIVER")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+    if [[ $DRIVER == */* ]]; then
+        LD_LIBRARY_PATH=$(dirname "$DRIVER")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        export LD_LIBRARY_PATH
+    fi
 fi
 
 # ---- running ------------------------------------------------------------------------------------------------------
@@ -97,7 +102,7 @@ while IFS= read -r line; do
     # In a process group of its own, which ends when its time is up.
     export -f "check_$name"
     code=0
-    FOLDER=$FOLDER DRIVER=$DRIVER OPTIONS=${OPTIONS[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
+    FOLDER=$FOLDER DRIVER=$DRIVER CASES=${OPTIONS[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
         bash -euo pipefail -c "check_$name" < /dev/null 2>&1 | tee "$FOLDER/$name.log" || code=$?
     case $code in
     0) result=passed ;;
