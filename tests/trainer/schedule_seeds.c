@@ -226,6 +226,7 @@ static bool clean(const struct scene *scene, const struct told *t) {
 
 struct totals {
     uint64_t runs, clean, refused; /* refused: ended out of memory */
+    uint64_t clean_seeds;          /* in all scenes */
     uint64_t moved, host_waits, device_waits;
 };
 
@@ -245,12 +246,15 @@ static bool verbose;
 
 static struct totals play_all(uint64_t first, uint64_t count) {
     struct totals totals = {0};
-    for (uint64_t seed = first; seed < first + count; seed++)
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        const uint64_t found = totals.runs - totals.clean;
         for (int i = 0; i < SCENES; i++) {
             const struct told t = play(&scenes[i], seed);
             if (verbose) say_more(&scenes[i], seed, &t);
             add(&totals, &scenes[i], seed, &t);
         }
+        totals.clean_seeds += totals.runs - totals.clean == found;
+    }
     return totals;
 }
 
@@ -296,10 +300,10 @@ static double now_s(void) {
 static int explore(uint64_t count) {
     const double begin = now_s();
     const struct totals t = play_all(first_seed, count);
-    printf("{\"seeds\":%" PRIu64 ",\"scenes\":%d,\"runs\":%" PRIu64 ",\"runs_clean\":%" PRIu64
-           ",\"out_of_memory\":%" PRIu64 ",\"pages_moved\":%" PRIu64 ",\"host_waits\":%" PRIu64
-           ",\"device_waits\":%" PRIu64 ",\"ms_a_run\":%.1f}\n",
-           count, SCENES, t.runs, t.clean, t.refused, t.moved, t.host_waits, t.device_waits,
+    printf("{\"seeds\":%" PRIu64 ",\"seeds_clean\":%" PRIu64 ",\"scenes\":%d,\"runs\":%" PRIu64
+           ",\"runs_clean\":%" PRIu64 ",\"out_of_memory\":%" PRIu64 ",\"pages_moved\":%" PRIu64
+           ",\"host_waits\":%" PRIu64 ",\"device_waits\":%" PRIu64 ",\"ms_a_run\":%.1f}\n",
+           count, t.clean_seeds, SCENES, t.runs, t.clean, t.refused, t.moved, t.host_waits, t.device_waits,
            (now_s() - begin) * 1e3 / (double)t.runs);
     return t.clean == t.runs ? 0 : 1;
 }
