@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BITS = 21, LEAF_BITS = 13, TOP_BITS = 14 }; /* 48 bits of address in all */
-
-#define CHUNK_BYTES ((uint64_t)1 << CHUNK_BITS)
+enum { LEAF_ROOM = 32 };
 
 enum state { UNWRITTEN, WRITTEN, TAKEN };
 
@@ -17,16 +15,16 @@ struct reads {
 };
 
 struct segment {
-    uint32_t end; /* in the chunk; it begins where the one before ends */
+    uint64_t end; /* it begins where the one before ends */
     enum state state;
     struct emu_access last;
     struct emu_access read; /* the only one, or nobody's when there are none or several */
     struct reads *reads;    /* two or more, else NULL */
 };
 
-struct emu_shadow_chunk {
-    uint32_t count, room;
-    struct segment at[];
+struct emu_shadow_leaf {
+    uint32_t count; /* 1 to LEAF_ROOM */
+    struct segment at[LEAF_ROOM];
 };
 
 static const struct emu_access nobody = {.queue = EMU_NOBODY};
@@ -89,91 +87,168 @@ static bool same_history(const struct segment *a, const struct segment *b) {
     return true;
 }
 
-/* ---- chunks ----------------------------------------------------------------------------------------------------- */
+/* ---- leaves ----------------------------------------------------------------------------------------------------- */
 
-static struct emu_shadow_chunk *new_chunk(bool written) {
-    enum { FIRST_ROOM = 4 };
-    struct emu_shadow_chunk *chunk = malloc(sizeof *chunk + FIRST_ROOM * sizeof *chunk->at);
-    if (chunk == NULL) return NULL;
-    chunk->count = 1;
-    chunk->room = FIRST_ROOM;
-    chunk->at[0] = (struct segment){
-        .end = (uint32_t)CHUNK_BYTES, .state = written ? WRITTEN : UNWRITTEN, .last = nobody, .read = nobody};
-    return chunk;
+static bool reserve_place(struct emu_shadow *shadow) {
+    if (shadow->count < shadow->room) return true;
+    const size_t room = shadow->room == 0 ? 16 : 2 * shadow->room;
+    struct emu_shadow_place *places = realloc(shadow->places, room * sizeof *places);
+    if (places == NULL) return false;
+    shadow->places = places;
+    shadow->room = room;
+    return true;
 }
 
-static void free_chunk(struct emu_shadow_chunk *chunk) {
-    for (uint32_t i = 0; chunk != NULL && i < chunk->count; i++) free(chunk->at[i].reads);
-    free(chunk);
+/* Puts an empty leaf behind the first `number` ones. Needs a reserved place. NULL: no host memory. */
+static struct emu_shadow_leaf *insert_leaf(struct emu_shadow *shadow, size_t number, uint64_t start) {
+    struct emu_shadow_leaf *leaf = malloc(sizeof *leaf);
+    if (leaf == NULL) return NULL;
+    leaf->count = 0;
+    memmove(&shadow->places[number + 1], &shadow->places[number], (shadow->count - number) * sizeof *shadow->places);
+    shadow->places[number] = (struct emu_shadow_place){start, leaf};
+    shadow->count++;
+    return leaf;
 }
 
-/* The place of a chunk in the table; NULL without host memory, or when it need not be made and is not there. */
-static struct emu_shadow_chunk **place_of(struct emu_shadow *shadow, uint64_t number, bool make) {
-    if (shadow->leaves == NULL) {
-        if (!make) return NULL;
-        shadow->leaves = calloc((size_t)1 << TOP_BITS, sizeof *shadow->leaves);
-        if (shadow->leaves == NULL) return NULL;
-    }
-    struct emu_shadow_chunk ***leaf = &shadow->leaves[number >> LEAF_BITS];
-    if (*leaf == NULL) {
-        if (!make) return NULL;
-        *leaf = calloc((size_t)1 << LEAF_BITS, sizeof **leaf);
-        if (*leaf == NULL) return NULL;
-    }
-    return &(*leaf)[number & (((uint64_t)1 << LEAF_BITS) - 1)];
+static bool begin(struct emu_shadow *shadow) {
+    if (shadow->count > 0) return true;
+    struct emu_shadow_leaf *leaf = reserve_place(shadow) ? insert_leaf(shadow, 0, 0) : NULL;
+    if (leaf == NULL) return false;
+    leaf->at[leaf->count++] = (struct segment){
+        .end = UINT64_MAX, .state = shadow->written ? WRITTEN : UNWRITTEN, .last = nobody, .read = nobody};
+    return true;
 }
 
-/* The first segment that ends after `offset`. */
-static uint32_t segment_at(const struct emu_shadow_chunk *chunk, uint32_t offset) {
-    uint32_t low = 0, high = chunk->count - 1;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (chunk->at[middle].end > offset)
-            high = middle;
+static bool split_leaf(struct emu_shadow *shadow, size_t number) {
+    enum { HALF = LEAF_ROOM / 2 };
+    if (!reserve_place(shadow)) return false;
+    struct emu_shadow_leaf *front = shadow->places[number].leaf;
+    struct emu_shadow_leaf *back = insert_leaf(shadow, number + 1, front->at[HALF - 1].end);
+    if (back == NULL) return false;
+    back->count = front->count - HALF;
+    front->count = HALF;
+    memcpy(back->at, &front->at[HALF], back->count * sizeof *back->at);
+    return true;
+}
+
+/* ---- finding, cutting and joining ------------------------------------------------------------------------------- */
+
+struct cursor {
+    size_t leaf;
+    uint32_t at;
+};
+
+static struct segment *segment_at(const struct emu_shadow *shadow, struct cursor cursor) {
+    return &shadow->places[cursor.leaf].leaf->at[cursor.at];
+}
+
+static uint64_t start_of(const struct emu_shadow *shadow, struct cursor cursor) {
+    const struct emu_shadow_place *place = &shadow->places[cursor.leaf];
+    return cursor.at > 0 ? place->leaf->at[cursor.at - 1].end : place->start;
+}
+
+static struct cursor next_of(const struct emu_shadow *shadow, struct cursor cursor) {
+    if (++cursor.at == shadow->places[cursor.leaf].leaf->count) cursor = (struct cursor){cursor.leaf + 1, 0};
+    return cursor;
+}
+
+static bool holds(const struct emu_shadow *shadow, size_t leaf, uint64_t address) {
+    return leaf < shadow->count && shadow->places[leaf].start <= address &&
+           (leaf + 1 == shadow->count || address < shadow->places[leaf + 1].start);
+}
+
+static size_t find_leaf(const struct emu_shadow *shadow, uint64_t address) {
+    if (holds(shadow, shadow->near, address)) return shadow->near;
+    size_t low = 0, high = shadow->count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (shadow->places[middle].start <= address)
+            low = middle;
         else
-            low = middle + 1;
+            high = middle;
     }
     return low;
 }
 
-/* Makes a segment begin at `offset`, and gives its number. False: no host memory; nothing has changed. */
-static bool cut(struct emu_shadow_chunk **place, uint32_t offset, uint32_t *number) {
-    struct emu_shadow_chunk *chunk = *place;
-    const uint32_t i = offset < CHUNK_BYTES ? segment_at(chunk, offset) : chunk->count;
-    *number = i;
-    if ((i > 0 ? chunk->at[i - 1].end : 0) == offset) return true;
-    if (chunk->count == chunk->room) {
-        chunk = realloc(chunk, sizeof *chunk + 2 * chunk->room * sizeof *chunk->at);
-        if (chunk == NULL) return false;
-        chunk->room *= 2;
-        *place = chunk;
+/* The segment that holds an address below UINT64_MAX. */
+static struct cursor find(struct emu_shadow *shadow, uint64_t address) {
+    shadow->near = find_leaf(shadow, address);
+    const struct emu_shadow_leaf *leaf = shadow->places[shadow->near].leaf;
+    uint32_t low = 0, high = leaf->count - 1;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (leaf->at[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (struct cursor){shadow->near, low};
+}
+
+/* Makes a segment begin at `address`. False: no host memory; nothing has changed. */
+static bool cut(struct emu_shadow *shadow, uint64_t address) {
+    if (address == UINT64_MAX) return true;
+    struct cursor cursor = find(shadow, address);
+    if (start_of(shadow, cursor) == address) return true;
+    if (shadow->places[cursor.leaf].leaf->count == LEAF_ROOM) {
+        if (!split_leaf(shadow, cursor.leaf)) return false;
+        cursor = find(shadow, address);
     }
     struct segment front;
-    if (!copy_segment(&front, &chunk->at[i])) return false;
-    front.end = offset;
-    memmove(&chunk->at[i + 1], &chunk->at[i], (chunk->count - i) * sizeof *chunk->at);
-    chunk->at[i] = front;
-    chunk->count++;
-    *number = i + 1;
+    if (!copy_segment(&front, segment_at(shadow, cursor))) return false;
+    front.end = address;
+    struct emu_shadow_leaf *leaf = shadow->places[cursor.leaf].leaf;
+    memmove(&leaf->at[cursor.at + 1], &leaf->at[cursor.at], (leaf->count - cursor.at) * sizeof *leaf->at);
+    leaf->at[cursor.at] = front;
+    leaf->count++;
     return true;
 }
 
-/* Neighbours with one history become one, among [first, end) and what lies beside. */
-static void join(struct emu_shadow_chunk *chunk, uint32_t first, uint32_t end) {
-    if (first > 0) first--;
-    if (end < chunk->count) end++;
-    uint32_t kept = first;
-    for (uint32_t i = first + 1; i < end; i++) {
-        if (same_history(&chunk->at[kept], &chunk->at[i])) {
-            chunk->at[kept].end = chunk->at[i].end;
-            free(chunk->at[i].reads);
-        } else {
-            chunk->at[++kept] = chunk->at[i];
+/* Goes through the segments of a leaf from number `first` on, up to the one that begins at or behind `end`. Those with the
+ * history of *kept become part of it; it is the last one that stays. Gives true when `end` has been passed. */
+static bool join_leaf(struct emu_shadow_leaf *leaf, uint32_t first, uint64_t start, uint64_t end,
+                      struct segment **kept) {
+    uint32_t to = first, from = first;
+    bool passed = false;
+    for (; from < leaf->count && !passed; from++) {
+        struct segment *segment = &leaf->at[from];
+        passed = start >= end;
+        start = segment->end;
+        if (*kept != NULL && same_history(*kept, segment)) {
+            (*kept)->end = segment->end;
+            free(segment->reads);
+            continue;
         }
+        if (to != from) leaf->at[to] = *segment;
+        *kept = &leaf->at[to++];
     }
-    if (kept + 1 == end) return;
-    memmove(&chunk->at[kept + 1], &chunk->at[end], (chunk->count - end) * sizeof *chunk->at);
-    chunk->count -= end - (kept + 1);
+    if (to != from) memmove(&leaf->at[to], &leaf->at[from], (leaf->count - from) * sizeof *leaf->at);
+    leaf->count -= from - to;
+    return passed;
+}
+
+/* Neighbours with one history become one, among those between `start` and `end` and what lies beside. */
+static void join(struct emu_shadow *shadow, uint64_t start, uint64_t end) {
+    const struct cursor cursor = find(shadow, start > 0 ? start - 1 : 0);
+    struct segment *kept = NULL;
+    size_t from = cursor.leaf, to = cursor.leaf; /* the first leaf keeps at least the segment at the cursor */
+    uint64_t at = start_of(shadow, cursor);
+    for (bool passed = false; from < shadow->count && !passed; from++) {
+        struct emu_shadow_place place = shadow->places[from];
+        if (from > cursor.leaf) at = place.start;
+        passed = join_leaf(place.leaf, from > cursor.leaf ? 0 : cursor.at, at, end, &kept);
+        if (from > cursor.leaf) { /* the one before may have got its first ones */
+            const struct emu_shadow_leaf *before = shadow->places[to - 1].leaf;
+            place.start = before->at[before->count - 1].end;
+        }
+        if (place.leaf->count > 0)
+            shadow->places[to++] = place;
+        else
+            free(place.leaf);
+    }
+    if (to == from) return;
+    memmove(&shadow->places[to], &shadow->places[from], (shadow->count - from) * sizeof *shadow->places);
+    shadow->count -= from - to;
 }
 
 /* ---- checking --------------------------------------------------------------------------------------------------- */
@@ -282,71 +357,60 @@ static bool note(struct segment *segment, const struct emu_visit *visit) {
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static bool visit_chunk(struct emu_shadow_chunk **place, uint64_t base, uint32_t from, uint32_t to,
-                        const struct emu_visit *visit) {
-    uint32_t first, end;
-    if (!cut(place, from, &first) || !cut(place, to, &end)) return false;
-    struct emu_shadow_chunk *chunk = *place;
+static bool visit_segment(struct segment *segment, uint64_t start, const struct emu_visit *visit) {
+    check_segment(segment, start, segment->end - start, visit);
+    return note(segment, visit);
+}
+
+static bool visit_run(struct emu_shadow *shadow, uint64_t start, uint64_t end, const struct emu_visit *visit) {
+    if (!cut(shadow, start) || !cut(shadow, end)) return false;
     bool noted = true;
-    for (uint32_t i = first, start = from; i < end; start = chunk->at[i++].end) {
-        check_segment(&chunk->at[i], base + start, chunk->at[i].end - start, visit);
-        noted = note(&chunk->at[i], visit) && noted;
+    struct cursor cursor = find(shadow, start);
+    for (uint64_t at = start; at < end; cursor = next_of(shadow, cursor)) {
+        struct segment *segment = segment_at(shadow, cursor);
+        noted = visit_segment(segment, at, visit) && noted;
+        at = segment->end;
     }
-    join(chunk, first, end);
+    join(shadow, start, end);
     return noted;
 }
 
-static bool in_reach(uint64_t start, uint64_t bytes) {
-    const uint64_t reach = (uint64_t)1 << (CHUNK_BITS + LEAF_BITS + TOP_BITS);
-    return start < reach && bytes <= reach - start;
-}
-
+/* Most accesses are to what was accessed as a whole before, between things with histories of their own. */
 bool emu_shadow_visit(struct emu_shadow *shadow, uint64_t start, uint64_t bytes, const struct emu_visit *visit) {
-    if (!in_reach(start, bytes)) return true;
-    for (uint64_t at = start, end = start + bytes; at < end;) {
-        const uint64_t base = at & ~(CHUNK_BYTES - 1);
-        const uint64_t upto = base + CHUNK_BYTES < end ? base + CHUNK_BYTES : end;
-        struct emu_shadow_chunk **place = place_of(shadow, at >> CHUNK_BITS, true);
-        if (place == NULL) return false;
-        if (*place == NULL) *place = new_chunk(shadow->written);
-        if (*place == NULL) return false;
-        if (!visit_chunk(place, base, (uint32_t)(at - base), (uint32_t)(upto - base), visit)) return false;
-        at = upto;
-    }
-    return true;
-}
-
-static bool forget_part(struct emu_shadow_chunk **place, uint32_t from, uint32_t to, bool written) {
-    uint32_t first, end;
-    if (!cut(place, from, &first) || !cut(place, to, &end)) return false;
-    for (uint32_t i = first; i < end; i++) note_write(&(*place)->at[i], written ? WRITTEN : UNWRITTEN, &nobody);
-    join(*place, first, end);
-    return true;
+    if (bytes == 0 || bytes > UINT64_MAX - start) return true;
+    const uint64_t end = start + bytes;
+    if (!begin(shadow)) return false;
+    const struct cursor cursor = find(shadow, start);
+    struct segment *segment = segment_at(shadow, cursor);
+    if (start_of(shadow, cursor) != start || segment->end != end) return visit_run(shadow, start, end, visit);
+    const bool noted = visit_segment(segment, start, visit);
+    const uint32_t count = shadow->places[cursor.leaf].leaf->count;
+    const bool joins = cursor.at == 0 || cursor.at + 1 == count || same_history(segment - 1, segment) ||
+                       same_history(segment, segment + 1);
+    if (joins) join(shadow, start, end);
+    return noted;
 }
 
 bool emu_shadow_forget(struct emu_shadow *shadow, uint64_t start, uint64_t bytes) {
-    if (!in_reach(start, bytes)) return true;
-    for (uint64_t at = start, end = start + bytes; at < end;) {
-        const uint64_t base = at & ~(CHUNK_BYTES - 1);
-        const uint64_t upto = base + CHUNK_BYTES < end ? base + CHUNK_BYTES : end;
-        struct emu_shadow_chunk **place = place_of(shadow, at >> CHUNK_BITS, false);
-        if (place != NULL && *place != NULL && upto - at == CHUNK_BYTES) {
-            free_chunk(*place);
-            *place = NULL;
-        } else if (place != NULL && *place != NULL) {
-            if (!forget_part(place, (uint32_t)(at - base), (uint32_t)(upto - base), shadow->written)) return false;
-        }
-        at = upto;
+    if (shadow->count == 0 || bytes == 0 || bytes > UINT64_MAX - start) return true;
+    const uint64_t end = start + bytes;
+    if (!cut(shadow, start) || !cut(shadow, end)) return false;
+    struct cursor cursor = find(shadow, start);
+    for (uint64_t at = start; at < end; cursor = next_of(shadow, cursor)) {
+        struct segment *segment = segment_at(shadow, cursor);
+        note_write(segment, shadow->written ? WRITTEN : UNWRITTEN, &nobody);
+        at = segment->end;
     }
+    join(shadow, start, end);
     return true;
 }
 
 void emu_shadow_clear(struct emu_shadow *shadow) {
-    for (size_t i = 0; shadow->leaves != NULL && i < (size_t)1 << TOP_BITS; i++) {
-        for (size_t j = 0; shadow->leaves[i] != NULL && j < (size_t)1 << LEAF_BITS; j++)
-            free_chunk(shadow->leaves[i][j]);
-        free(shadow->leaves[i]);
+    for (size_t i = 0; i < shadow->count; i++) {
+        struct emu_shadow_leaf *leaf = shadow->places[i].leaf;
+        for (uint32_t j = 0; j < leaf->count; j++) free(leaf->at[j].reads);
+        free(leaf);
     }
-    free(shadow->leaves);
-    shadow->leaves = NULL;
+    free(shadow->places);
+    *shadow = (struct emu_shadow){.written = shadow->written};
 }

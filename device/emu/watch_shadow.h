@@ -2,9 +2,11 @@
 /* What the watch knows of bytes: who wrote them last, who read them since, whether there is anything to read. Plain
  * data, no lock of its own.
  *
- * Words. space: the physical bytes of a device, or host memory. segment: bytes of a space with one history. chunk: 2 MiB
- * of a space, with the sorted segments that tile it; a chunk without history is not there. label: a number that stands
- * for a name and what its bearer does with bytes.
+ * Words. space: the physical bytes of a device, or host memory. segment: bytes of a space with one history. leaf: some
+ * segments that follow each other. label: a number that stands for a name and what its bearer does with bytes.
+ *
+ *     segments tile the space, and leaves the segments, both in order; no two neighbours in a leaf have one history
+ *     so an access costs what the histories cost that it meets, however many bytes they are
  *
  *     read of a segment: every read since the last write that no later read is known to come after
  *     an access that is ordered after one of those is ordered after all that it stands for
@@ -50,10 +52,15 @@ struct emu_visit {
     void *self;
 };
 
-struct emu_shadow_chunk;
+struct emu_shadow_leaf;
 
 struct emu_shadow {
-    struct emu_shadow_chunk ***leaves;
+    struct emu_shadow_place {
+        uint64_t start;
+        struct emu_shadow_leaf *leaf;
+    } * places; /* none: the space has no history yet */
+    size_t count, room;
+    size_t near;  /* where something was found last */
     bool written; /* what has no history counts as written: host memory */
 };
 

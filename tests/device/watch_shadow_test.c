@@ -15,7 +15,6 @@
 
 enum { QUEUES = 4, STEPS = 60 };
 
-/* The bytes of the model lie across the border of two chunks. */
 static const uint64_t base = (5u << 21) - MODEL_BYTES / 2;
 
 struct world {
@@ -216,7 +215,7 @@ static void count_fault(void *self, enum emu_fault fault, const struct emu_acces
     faults++;
 }
 
-static void accesses_of_many_chunks_are_noted_in_each(void **state) {
+static void a_long_access_is_noted_all_along(void **state) {
     (void)state;
     struct emu_shadow shadow = {.written = true};
     const uint64_t start = ((uint64_t)1 << 46) + 4096, bytes = (uint64_t)20 << 21;
@@ -234,14 +233,42 @@ static void accesses_of_many_chunks_are_noted_in_each(void **state) {
     emu_shadow_clear(&shadow);
 }
 
-static void addresses_that_no_machine_has_are_left_alone(void **state) {
+static void a_run_that_does_not_end_is_left_alone(void **state) {
     (void)state;
     struct emu_shadow shadow = {.written = true};
     const struct emu_visit how = {.act = EMU_ACT_WRITE, .access = {1, 0, 0}, .at_fault = count_fault};
+    assert_true(emu_shadow_visit(&shadow, UINT64_MAX - 10, 11, &how));
+    assert_true(emu_shadow_forget(&shadow, UINT64_MAX - 10, 11));
+    assert_int_equal(shadow.count, 0);
     assert_true(emu_shadow_visit(&shadow, UINT64_MAX - 10, 10, &how));
-    assert_true(emu_shadow_visit(&shadow, 0, UINT64_MAX, &how));
-    assert_true(emu_shadow_forget(&shadow, UINT64_MAX - 10, 10));
-    assert_null(shadow.leaves);
+    assert_true(emu_shadow_visit(&shadow, 0, 10, &how));
+    emu_shadow_clear(&shadow);
+}
+
+/* Histories come and go in thousands of places; what has one history again costs as little as at first. */
+static void what_is_written_as_one_is_one_again(void **state) {
+    (void)state;
+    enum { PIECES = 5000 };
+    struct emu_shadow shadow = {.written = true};
+    struct emu_visit how = {.act = EMU_ACT_WRITE, .at_fault = count_fault};
+    faults = 0;
+    for (int round = 0; round < 3; round++) {
+        uint64_t place = 1;
+        for (uint64_t i = 0; i < PIECES; i++) {
+            place = (place + 2477) % PIECES;
+            how.access.position++;
+            assert_true(emu_shadow_visit(&shadow, 4096 + 512 * place, 512, &how));
+        }
+        assert_true(shadow.count >= PIECES / 32);
+        how.access.position++;
+        assert_true(emu_shadow_visit(&shadow, 4096, 512 * PIECES, &how));
+        assert_true(shadow.count <= 2);
+    }
+    assert_int_equal(faults, 0);
+    how.access = (struct emu_access){1, 1, 0};
+    assert_true(emu_shadow_visit(&shadow, 0, 1 << 30, &how));
+    assert_int_equal(faults, 1);
+    emu_shadow_clear(&shadow);
 }
 
 static void a_clock_that_someone_else_has_is_not_changed(void **state) {
@@ -284,8 +311,9 @@ static void what_the_free_does_not_cover_is_still_there_for_the_hand_out_when_it
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_give_what_a_search_through_the_graph_gives),
-        cmocka_unit_test(accesses_of_many_chunks_are_noted_in_each),
-        cmocka_unit_test(addresses_that_no_machine_has_are_left_alone),
+        cmocka_unit_test(a_long_access_is_noted_all_along),
+        cmocka_unit_test(a_run_that_does_not_end_is_left_alone),
+        cmocka_unit_test(what_is_written_as_one_is_one_again),
         cmocka_unit_test(a_clock_that_someone_else_has_is_not_changed),
         cmocka_unit_test(what_the_free_does_not_cover_is_still_there_for_the_hand_out_when_it_is_lenient),
     };
