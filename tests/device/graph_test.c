@@ -383,6 +383,39 @@ static void a_graph_may_span_devices(void **state) {
     assert_done(cu.cuGraphExecDestroy(exec));
 }
 
+/* In the stream of the launch where that is of the same context, else beside it. */
+static void a_node_stays_on_the_device_where_it_was_captured(void **state) {
+    (void)state;
+    CUcontext second;
+    CUstream far;
+    uint64_t near_number, far_number;
+    struct weir_emu_report report = {.size = sizeof report};
+    assert_done(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    assert_done(cu.cuCtxPushCurrent_v2(second));
+    assert_done(cu.cuStreamCreate(&far, CU_STREAM_NON_BLOCKING));
+    begin();
+    access_piece("node", 0, true, scene.a);
+    CUgraphExec exec = instantiate_only(end());
+    assert_done(cu.weirEmuStreamNumber(scene.c, &near_number));
+    assert_done(cu.weirEmuStreamNumber(far, &far_number));
+    for (int i = 0; i < 2; i++) {
+        launch(exec, i == 0 ? scene.c : far);
+        access_piece("racing", 0, true, scene.b);
+        assert_done(cu.weirEmuWatchReport(0, &report));
+        assert_string_equal(report.first, "node");
+        assert_true((report.first_stream == near_number) == (i == 0));
+        assert_true(report.first_stream != far_number);
+        assert_done(cu.cuStreamSynchronize(far));
+        assert_done(cu.cuStreamSynchronize(scene.b));
+        assert_done(cu.cuStreamSynchronize(scene.c));
+        assert_done(cu.weirEmuWatchClear());
+    }
+    assert_done(cu.cuGraphExecDestroy(exec));
+    assert_done(cu.cuStreamDestroy_v2(far));
+    assert_done(cu.cuCtxPopCurrent_v2(NULL));
+    assert_done(cu.cuDevicePrimaryCtxRelease_v2(1));
+}
+
 /* ---- lives ------------------------------------------------------------------------------------------------------ */
 
 static void a_launch_outlives_its_executable_graph(void **state) {
@@ -490,6 +523,7 @@ int main(void) {
         scene_test(external_events_are_nodes),
         scene_test(nodes_tell_their_types_and_order),
         scene_test(a_graph_may_span_devices),
+        scene_test(a_node_stays_on_the_device_where_it_was_captured),
         scene_test(a_launch_outlives_its_executable_graph),
         scene_test(a_launch_is_refused_when_its_memory_is_gone),
         scene_test(a_launch_is_refused_when_its_event_is_gone),
