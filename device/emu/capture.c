@@ -189,8 +189,7 @@ CUresult emu_capture_update(struct emu_queue *queue, const CUgraphNode *nodes, s
     struct member *member = member_of(queue);
     unsigned lane = member->lane;
     if (replace && !emu_graph_add_lane(capture->graph, queue->context, &lane)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const bool changed = replace ? emu_nodes_set(&member->front, nodes, count) : emu_nodes_add(&member->front, nodes, count);
-    if (!changed) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!(replace ? emu_nodes_set : emu_nodes_add)(&member->front, nodes, count)) return CUDA_ERROR_OUT_OF_MEMORY;
     member->lane = lane;
     return CUDA_SUCCESS;
 }

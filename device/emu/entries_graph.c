@@ -192,8 +192,10 @@ static CUresult tell_edges(enum emu_entry entry, CUgraph graph, CUgraphNode *fro
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     struct list list = {.nodes = from, .others = to, .room = *count};
     clear_edges(edges, *count);
-    for (size_t i = 0; i < graph->count; i++)
-        for (size_t j = 0; j < graph->nodes[i]->after_count; j++) tell(&list, graph->nodes[i]->after[j], graph->nodes[i]);
+    for (size_t i = 0; i < graph->count; i++) {
+        const CUgraphNode node = graph->nodes[i];
+        for (size_t j = 0; j < node->after_count; j++) tell(&list, node->after[j], node);
+    }
     return emu_leave(told(&list, count));
 }
 

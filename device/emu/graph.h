@@ -6,8 +6,8 @@
  * from one stream. program: the steps of an executable graph; it lives until the last launch of it is queued.
  *
  *     nodes of a lane are ordered as they were added; between lanes there is order only where a node names another's
- *     a launch comes after all that is in its stream and after the program's earlier launches; what follows in the stream
- *     comes after all of it
+ *     a launch comes after all that is in its stream and after the program's earlier launches; what follows in the
+ *     stream comes after all of it
  *
  * So the watch sees the order that the graph states and no more: two branches that race do so in every launch.
  *

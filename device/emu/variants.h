@@ -206,6 +206,7 @@ static inline CUstream emu_own_stream(CUstream stream) { return stream != NULL ?
       (exec, graph, at_fault, text, room))
 
 #define EMU_VARIANT_LIST(X)                                                                                            \
-    EMU_OWN_STREAM_LIST(X) EMU_CAPTURE_VARIANT_LIST(X) EMU_OWN_DEFAULT_LIST(X) EMU_OWN_INSIDE_LIST(X) EMU_EDITION_LIST(X)
+    EMU_OWN_STREAM_LIST(X) EMU_CAPTURE_VARIANT_LIST(X) EMU_OWN_DEFAULT_LIST(X) EMU_OWN_INSIDE_LIST(X)                  \
+    EMU_EDITION_LIST(X)
 
 #endif

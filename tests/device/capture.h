@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of capture and graphs share: the driver's entries by their own names, a device with memory and streams,
- * and what is seen of a capture. Programs run with WEIR_EMU=watch:on, under either clock. */
+/* What the tests of capture and graphs share: the driver's entries by their own names, a device with memory and
+ * streams, and what is seen of a capture. Programs run with WEIR_EMU=watch:on, under either clock. */
 #ifndef WEIR_TESTS_DEVICE_CAPTURE_H
 #define WEIR_TESTS_DEVICE_CAPTURE_H
 

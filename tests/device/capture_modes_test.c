@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that a capture can't see are refused while it goes on, by its mode, the thread's mode and whose capture it is, and
- * make it invalid. From the driver API's "Stream Management" (cuThreadExchangeStreamCaptureMode). */
+/* Calls that a capture can't see are refused while it goes on, by its mode, the thread's mode and whose capture it is,
+ * and make it invalid. From the driver API's "Stream Management" (cuThreadExchangeStreamCaptureMode). */
 #include "tests/device/capture.h"
 
 struct attempt {

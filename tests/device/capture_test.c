@@ -224,7 +224,8 @@ static void a_capture_does_not_wait_for_what_is_outside(void **state) {
     assert_code(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cu.cuStreamWaitEvent(scene.a, scene.event, 0));
     end_broken();
     begin();
-    assert_code(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cu.cuStreamWaitEvent(scene.a, scene.other_event, 0)); /* never recorded */
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+                cu.cuStreamWaitEvent(scene.a, scene.other_event, 0)); /* never recorded */
     end_broken();
 }
 
@@ -308,7 +309,8 @@ static void what_the_next_node_comes_after_can_be_changed(void **state) {
 
 /* ---- what the host may not ask ---------------------------------------------------------------------------------- */
 
-/* "It is invalid to synchronize or query the execution status of a stream which is being captured or a captured event." */
+/* "It is invalid to synchronize or query the execution status of a stream which is being captured or a captured
+ * event." */
 static void a_capturing_stream_is_not_queried_nor_waited_for(void **state) {
     (void)state;
     begin();

@@ -28,7 +28,9 @@ static size_t free_bytes(void) {
     return left;
 }
 
-static bool apart(CUdeviceptr one, CUdeviceptr other, size_t bytes) { return one + bytes <= other || other + bytes <= one; }
+static bool apart(CUdeviceptr one, CUdeviceptr other, size_t bytes) {
+    return one + bytes <= other || other + bytes <= one;
+}
 
 static void no_one_else_is_given_it_while_the_graph_lives(void **state) {
     (void)state;

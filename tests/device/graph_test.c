@@ -484,8 +484,8 @@ static void malformed_requests_are_refused(void **state) {
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes((CUgraph)&graph, NULL, &count));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(NULL, graph, 0));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 16));
-    assert_code(CUDA_ERROR_INVALID_VALUE,
-                cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)); /* with params only */
+    assert_code(CUDA_ERROR_INVALID_VALUE, /* with params only */
+                cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
     assert_code(CUDA_ERROR_NOT_SUPPORTED,
                 cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, NULL));
