@@ -89,8 +89,8 @@ bool emu_exec_has_memory(CUgraphExec exec);
 unsigned long long emu_exec_flags(CUgraphExec exec);
 size_t emu_exec_steps(CUgraphExec exec);
 /* Queues all of it. Fails before anything is queued with CUDA_ERROR_INVALID_VALUE when a step's memory or event is
- * there no more, or what it allocates is live still; with
- * CUDA_ERROR_CONTEXT_IS_DESTROYED or CUDA_ERROR_OUT_OF_MEMORY; else as emu_queue_push, and a part of it is queued. */
+ * there no more, or what it allocates is live still; with CUDA_ERROR_CONTEXT_IS_DESTROYED or CUDA_ERROR_OUT_OF_MEMORY;
+ * else as emu_queue_push, and a part of it is queued. */
 CUresult emu_exec_launch(CUgraphExec exec, struct emu_queue *queue);
 /* Adds its steps to a graph instead, after *front, which then is what comes last of them. The first lane's steps go to
  * `lane`. CUDA_ERROR_OUT_OF_MEMORY. */

@@ -73,9 +73,9 @@ CUresult emu_submit_copy(struct emu_queue *queue, const struct emu_rows *rows, e
 CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
     struct emu_point point;
     bool pageable, host;
-    if (queue->capture != NULL) return emu_capture_refuse(queue);
-    const CUresult safe = emu_capture_check_unsafe();
-    if (safe != CUDA_SUCCESS) return safe;
+    CUresult legal = emu_capture_check_host(queue);
+    if (legal == CUDA_SUCCESS) legal = emu_capture_check_unsafe();
+    if (legal != CUDA_SUCCESS) return legal;
     const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
     return code == CUDA_SUCCESS && host && point.position != 0 ? wait_for(queue, point) : code;
 }

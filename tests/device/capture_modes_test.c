@@ -79,11 +79,24 @@ static void each_unsafe_call_is_refused(void **state) {
     }
 }
 
+/* They use the legacy stream, which is of no use while a blocking stream captures; beside another they are unsafe. */
 static void synchronous_copies_are_refused(void **state) {
     (void)state;
+    CUgraph graph;
+    CUstream apart;
     begin_in(scene.a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    assert_code(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemcpy(host_piece(0), piece(0), BYTES));
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuMemcpy(host_piece(0), piece(0), BYTES));
     end_broken();
+    assert_done(cu.cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
+    begin_in(apart, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemcpy(host_piece(0), piece(0), BYTES));
+    assert_status(INVALIDATED, apart);
+    assert_code(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(apart, &graph));
+    begin_in(apart, CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_done(cu.cuMemcpy(host_piece(0), piece(0), BYTES));
+    assert_done(cu.cuStreamEndCapture(apart, &graph));
+    assert_done(cu.cuGraphDestroy(graph));
+    assert_done(cu.cuStreamDestroy_v2(apart));
 }
 
 int main(void) {
