@@ -17,7 +17,9 @@ usage: ./run.sh COMMAND [options]
   test                         builds with gcc and runs the tests (at most 8 minutes on 2 cores)
   test all                     also clang, the sanitizers, the CUDA build where nvcc is, an installed client, the demo
                                (at most 25 minutes on 2 cores; what CI runs)
-  bench [NAME]                 measures against peers in the same run; writes build/bench/
+  bench [pool]                 measures against peers in the same run; writes build/bench/pool.json
+  bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
+                               training steps (some minutes); writes build/bench/emulator.json
   build [PRESET]               dev (default), release, clang, asan, tsan, cuda
   install --prefix DIR         builds the release and installs it
   uninstall --prefix DIR       removes what install put there
@@ -181,6 +183,34 @@ test_all() {
     build/bin/weir-demo
 }
 
+# ---- benchmarks --------------------------------------------------------------------------------------------------
+
+# The number that stands before WORD in the lines on standard input that begin with "mutations:", added up.
+mutations() { grep '^mutations:' | sed "s/.* \([0-9][0-9]*\) $1.*/\1/" | awk '{ sum += $1 } END { print sum + 0 }'; }
+
+# bench_emulator SEEDS: speeds, then what is proven on the emulated driver, all into one file.
+bench_emulator() {
+    local out=build/bench said caught redundant
+    build dev
+    mkdir -p "$out"
+    say "the conformance suite"
+    build/tests/conformance --driver=build/lib/emu/libcuda.so.1 --json="$out/conformance.json" || die "a case failed"
+    say "waits taken out, one by one"
+    said=$(ctest --test-dir build -R 'watch_mutation_test|offload_mutations|trainer_mutations' -V) || die "a wait is not missed: $said"
+    said=$(sed 's/^[0-9]*: //' <<<"$said")
+    caught=$(mutations caught <<<"$said") redundant=$(mutations redundant <<<"$said")
+    say "training steps under $1 seeds"
+    WEIR_DEVICE=emulated build/tests/trainer_schedule_seeds --seeds "$1" | tee "$out/seeds.json"
+    build/bin/weir-bench-emulator --json="$out/emulator.json" \
+        conformance_cases="$(json_number conformance_cases "$out/conformance.json")" \
+        mutations=$((caught + redundant)) mutations_caught="$caught" mutations_redundant="$redundant" \
+        seeds_clean="$(json_number seeds_clean "$out/seeds.json")"
+    cat "$out/emulator.json"
+}
+
+# json_number KEY FILE: the first number under that key.
+json_number() { grep -o "\"$1\": *[0-9]*" "$2" | head -1 | grep -o '[0-9]*$'; }
+
 # ---- installing --------------------------------------------------------------------------------------------------
 
 prefix_of() {
@@ -253,11 +283,14 @@ test)
     ;;
 bench)
     need_packages "$BUILD_PACKAGES"
-    build dev -DWEIR_TESTS=OFF
-    mkdir -p build/bench
     case ${1:-pool} in
-    pool) build/bin/weir-bench-pool --json=build/bench/pool.json ;;
-    *) die "unknown benchmark '$1'; known: pool" 2 ;;
+    pool)
+        build dev -DWEIR_TESTS=OFF
+        mkdir -p build/bench
+        build/bin/weir-bench-pool --json=build/bench/pool.json
+        ;;
+    emulator) bench_emulator "${2:-1000}" ;;
+    *) die "unknown benchmark '$1'; known: pool, emulator" 2 ;;
     esac
     ;;
 build)
