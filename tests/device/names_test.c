@@ -170,6 +170,25 @@ static void a_malformed_look_up_is_refused(void **state) {
     assert_int_equal(look_up_as_before("cuInit", &found, LATEST + 10, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A program, or what is loaded before the driver, may define entries of its own, as interposers and another driver do. */
+__attribute__((visibility("default"))) CUresult cuDriverGetVersion(int *version);
+static int decoy_calls;
+
+CUresult cuDriverGetVersion(int *version) {
+    decoy_calls++;
+    *version = 1;
+    return CUDA_SUCCESS;
+}
+
+static void the_driver_finds_its_own_entries_where_others_have_the_name(void **state) {
+    (void)state;
+    CUresult (*decoy)(int *) = cuDriverGetVersion;
+    void *seen = dlsym(RTLD_DEFAULT, "cuDriverGetVersion");
+    assert_memory_equal(&seen, &decoy, sizeof seen); /* the decoy is what others find */
+    expect("cuDriverGetVersion", LATEST, 0, "cuDriverGetVersion");
+    assert_int_equal(decoy_calls, 0);
+}
+
 static void the_undocumented_tables_are_refused_with_the_cure(void **state) {
     (void)state;
     CUresult (*table_of)(const void **, const CUuuid *);
@@ -216,6 +235,7 @@ int main(void) {
         cmocka_unit_test(every_version_of_every_entry_is_found),
         cmocka_unit_test(what_is_not_there_is_told_from_what_comes_later),
         cmocka_unit_test(a_malformed_look_up_is_refused),
+        cmocka_unit_test(the_driver_finds_its_own_entries_where_others_have_the_name),
         cmocka_unit_test(the_undocumented_tables_are_refused_with_the_cure),
     };
     return cmocka_run_group_tests(tests, load, unload);
