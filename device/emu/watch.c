@@ -2,6 +2,8 @@
 /* The order of what is submitted: what each queue, each event and the host know to come before. */
 #include "device/emu/watch.h"
 
+#include <stdatomic.h>
+
 #include "device/emu/queue.h"
 #include "device/emu/settings.h"
 #include "device/emu/watch_inside.h"
@@ -9,13 +11,15 @@
 
 static struct emu_known *host;    /* what the host has seen pass */
 static uint64_t host_version = 1; /* changes whenever that does */
-static bool given_up;
+static atomic_bool given_up;      /* read without the lock too */
 
-bool emu_watch_on(void) { return emu_settings()->watch != EMU_WATCH_OFF && !given_up; }
+bool emu_watch_on(void) {
+    return emu_settings()->watch != EMU_WATCH_OFF && !atomic_load_explicit(&given_up, memory_order_relaxed);
+}
 
 void emu_watch_give_up(void) {
-    if (!given_up) weir__log(WEIR__LOG_ERROR, "watch: no host memory for its books; it sees nothing from here on");
-    given_up = true;
+    if (!atomic_exchange(&given_up, true))
+        weir__log(WEIR__LOG_ERROR, "watch: no host memory for its books; it sees nothing from here on");
 }
 
 /* ---- moments ---------------------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static int plant_a_race(void) {
     return (int)counts.reports; /* 0 or 1 */
 }
 
-/* Runs the race under settings and a level of the log; gives the status that the process ended with, what it said in
+/* Runs the race, in memory of addresses only, under settings and a level of the log; gives the status that the process ended with, what it said in
  * `said`. */
 static int run(const char *settings, const char *log, char *said, size_t room) {
     int ends[2];
@@ -60,7 +60,7 @@ static int run(const char *settings, const char *log, char *said, size_t room) {
 static void off_finds_nothing(void **state) {
     (void)state;
     char said[2000];
-    const int status = run("watch:off", "debug", said, sizeof said);
+    const int status = run("watch:off,memory:unbacked", "debug", said, sizeof said);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_null(strstr(said, "race"));
@@ -69,10 +69,10 @@ static void off_finds_nothing(void **state) {
 static void on_writes_a_warning_and_goes_on(void **state) {
     (void)state;
     char said[2000];
-    int status = run("watch:on", "warn", said, sizeof said);
+    int status = run("watch:on,memory:unbacked", "warn", said, sizeof said);
     assert_int_equal(WEXITSTATUS(status), 1);
     assert_non_null(strstr(said, "warn: watch: race: \"set\" (stream"));
-    status = run("watch:on", "error", said, sizeof said);
+    status = run("watch:on,memory:unbacked", "error", said, sizeof said);
     assert_int_equal(WEXITSTATUS(status), 1);
     assert_string_equal(said, "");
 }
@@ -80,7 +80,7 @@ static void on_writes_a_warning_and_goes_on(void **state) {
 static void abort_ends_the_process_and_says_why_whatever_the_log_says(void **state) {
     (void)state;
     char said[2000];
-    const int status = run("watch:abort", "off", said, sizeof said);
+    const int status = run("watch:abort,memory:unbacked", "off", said, sizeof said);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
     assert_non_null(strstr(said, "watch:abort: race: \"set\" (stream"));
