@@ -2,8 +2,8 @@
 /* The machine's time, for every part of weir; and what the parts above ask of the emulated machine alone: threads that
  * take part in its clock, gates, links. On a real device those answer WEIR_NOT_SUPPORTED.
  *
- * Under the virtual clock registered threads run one at a time, and another one goes on where a thread calls the driver.
- * So whoever waits for another thread waits at a gate or pauses; a mutex is held over no call, and nobody sleeps. */
+ * Under the virtual clock registered threads run one at a time; another one goes on where a thread calls the driver. So
+ * whoever waits for another thread waits at a gate or pauses; a mutex is held over no call, and nobody sleeps. */
 #ifndef WEIR_DEVICE_EMULATED_H
 #define WEIR_DEVICE_EMULATED_H
 
@@ -17,8 +17,9 @@ WEIR_API void weir__device_pause(struct weir_device *device, uint64_t ns);
 
 /* What the emulated machine is. Fails: WEIR_NOT_SUPPORTED on a real device. */
 WEIR_API enum weir_status weir__device_machine(struct weir_device *device, struct weir_emu_machine *out);
-/* True when threads take turns (the virtual clock): then nobody waits for another thread but by pausing or at a gate. */
-enum { WEIR__TURN_NS = 10000 }; /* how long to pause before looking again */
+/* True when threads take turns (the virtual clock). Then a thread waits for another one by pausing before it looks again,
+ * or at a gate. */
+enum { WEIR__TURN_NS = 10000 };
 WEIR_API bool weir__device_takes_turns(struct weir_device *device);
 /* What happened so far; and what the watch has found, from 0: WEIR_NOT_READY beyond the last. */
 WEIR_API enum weir_status weir__device_counts(struct weir_device *device, struct weir_emu_counts *out);

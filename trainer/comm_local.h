@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks as threads of one process, each with an emulated device of its own.
  *
- * Under the virtual clock the ranks run one at a time, in the order that the seed gives, so that a whole run is a function of
- * its configuration and the seed; under the real clock they run as threads do. (The other choice would have been one
- * rank that runs with recorded peers: faster, but a peer that waits because of this rank could not be seen.)
+ * Under the virtual clock the ranks run one at a time, in the order that the seed gives, so that a whole run is a
+ * function of its configuration and the seed; under the real clock they run as threads do. (The other choice would have
+ * been one rank with recorded peers: faster, but a peer that is late because of this rank could not be seen.)
  *
- * Words. meeting: one collective of one group; its parts are those of the ranks. A rank joins when it queues its part; it
- * arrives when its stream gets there, and the stream is held at the meeting's gate. The last to arrive moves the data of
- * all, from device to device by plain copies, and opens the gate after the time that the links of the profile take:
+ * Words. meeting: one collective of one group; its parts are those of the ranks. A rank joins when it queues its part;
+ * it arrives when its stream gets there, and the stream is held at the meeting's gate. The last to arrive moves all the
+ * data, from device to device by plain copies, and opens the gate after the time that the profile's links take:
  *
  *     max over ranks of max(latency + bytes / rate)  by link;  bytes: what a rank sends, or gets, whichever is more
  *
  * Ranks of one expert-parallel group share a host and its peer links; all others are reached over the network. Meetings
  * don't slow each other down.
  *
- * What holds. Sizes are compared when a rank joins: two that disagree are a failure that names both. The lock is held over
- * no call of the driver, and no rank waits but at a gate. A failure opens every gate; what was moved till then stays. */
+ * What holds. Sizes are compared when a rank joins: two that disagree are a failure that names both. The lock is held
+ * over no call of the driver, and no rank waits but at a gate. A failure opens every gate; what was moved till then
+ * stays. */
 #ifndef WEIR_TRAINER_COMM_LOCAL_H
 #define WEIR_TRAINER_COMM_LOCAL_H
 

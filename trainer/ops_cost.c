@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that compute nothing: the emulated device takes their time from their description. What the schedule depends
- * on, the routes, is drawn here. */
+/* Operations that compute nothing: the emulated device takes their time from their description. What the schedule
+ * depends on, the routes, is drawn here. */
 #include <math.h>
 
 #include "device/emulated.h"
