@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks as threads of one process: collectives give what they promise under both clocks, and end when they cannot. The
  * ranks are ranks_program. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,9 @@ enum { CLOCKS = sizeof clocks / sizeof *clocks, VIRTUAL = 1 };
 
 /* What a rank finds wrong it says with the name of its source. */
 static void play(const char *scene, const char *clock) {
-    setenv("WEIR_EMU", clock, 1);
+    char machine[64];
+    snprintf(machine, sizeof machine, "%s,watch:abort", clock);
+    setenv("WEIR_EMU", machine, 1);
     SPAWN(&s, RANKS_PROGRAM, (char *)(uintptr_t)scene, "local");
     unsetenv("WEIR_EMU");
     if (strstr(s.err_text, "ranks_program.c")) fail_msg("%s: %s", clock, s.err_text);

@@ -30,10 +30,11 @@ static int close_paths(void **state) {
 
 /* Runs weir-train on `machine` (as in WEIR_EMU; NULL: as it is) with some more arguments. */
 static void train(const char *machine, char *one, char *two, char *three) {
-    char kept[256] = "";
+    char kept[256] = "", watched[256];
     const char *before = getenv("WEIR_EMU");
     if (before) snprintf(kept, sizeof kept, "%s", before);
-    if (machine) setenv("WEIR_EMU", machine, 1);
+    snprintf(watched, sizeof watched, "%s,watch:abort", machine ? machine : "");
+    if (machine) setenv("WEIR_EMU", watched, 1);
     SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, SMALL, "--json", report_path, one, two, three);
     if (before)
         setenv("WEIR_EMU", kept, 1);
