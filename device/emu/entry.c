@@ -38,6 +38,14 @@ static bool may_switch(enum emu_entry entry) {
     case EMU_AT_cuLaunchHostFunc:
     case EMU_AT_cuEventRecord:
     case EMU_AT_cuStreamWaitEvent:
+    case EMU_AT_cuLaunchKernel:
+    case EMU_AT_cuLaunchKernelEx:
+    case EMU_AT_cuGraphLaunch:
+    case EMU_AT_cuMemAllocAsync:
+    case EMU_AT_cuMemFreeAsync:
+    case EMU_AT_cuMemcpyHtoDAsync_v2:
+    case EMU_AT_cuMemcpyDtoHAsync_v2:
+    case EMU_AT_cuMemcpyDtoDAsync_v2:
         return true;
     default:
         return false;
