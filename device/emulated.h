@@ -17,8 +17,8 @@ WEIR_API void weir__device_pause(struct weir_device *device, uint64_t ns);
 
 /* What the emulated machine is. Fails: WEIR_NOT_SUPPORTED on a real device. */
 WEIR_API enum weir_status weir__device_machine(struct weir_device *device, struct weir_emu_machine *out);
-/* True when threads take turns (the virtual clock). Then a thread waits for another one by pausing before it looks again,
- * or at a gate. */
+/* True when threads take turns (the virtual clock). Then a thread waits for another one by pausing before it looks
+ * again, or at a gate. */
 enum { WEIR__TURN_NS = 10000 };
 WEIR_API bool weir__device_takes_turns(struct weir_device *device);
 /* What happened so far; and what the watch has found, from 0: WEIR_NOT_READY beyond the last. */
