@@ -97,17 +97,18 @@ static CUresult create(CUdevice device, size_t bytes, struct page **out) {
 }
 
 static void give_back(struct page *page) {
+    emu_watch_page_gone(page->device, page->offset, page->bytes);
     emu_backing_give(page->device, page->offset, page->bytes);
     assert(used[page->device] >= page->bytes);
     used[page->device] -= page->bytes;
     emu_slots_give(&pages, page);
 }
 
-/* A page that another process has imported is not free before that one gives it up too. */
+/* A page that another process has imported, or that a descriptor can bring back, is not free before those are gone. */
 static void drop_if_unused(struct page *page) {
     if (page->held > 0 || page->mapped > 0) return;
-    emu_watch_page_gone(page->device, page->offset, page->bytes);
     if (page->descriptor >= 0) {
+        emu_watch_page_gone(page->device, page->offset, page->bytes);
         emu_backing_close(page->descriptor);
         emu_slots_give(&pages, page);
     } else if (page->exported && emu_backing_in_use(page->device, page->offset, page->bytes)) {
@@ -128,6 +129,16 @@ static void take_lent(void) {
         *place = page->next_lent;
         give_back(page);
     }
+}
+
+struct page *emu_page_take_back(CUdevice device, size_t offset) {
+    for (struct page **place = &lent; *place != NULL; place = &(*place)->next_lent) {
+        struct page *page = *place;
+        if (page->device != device || page->offset != offset) continue;
+        *place = page->next_lent;
+        return page;
+    }
+    return NULL;
 }
 
 struct page *emu_page_of(CUmemGenericAllocationHandle handle) {

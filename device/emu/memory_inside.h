@@ -43,6 +43,8 @@ struct page *emu_page_new(CUdevice device, size_t bytes);
 struct page *emu_page_of(CUmemGenericAllocationHandle handle);
 /* The page of this process that lies there in the device's file. */
 struct page *emu_page_at_offset(CUdevice device, size_t offset);
+/* One that was given up here and that a descriptor still names: it has no holder yet. */
+struct page *emu_page_take_back(CUdevice device, size_t offset);
 const struct mapping *emu_mapping_at(uintptr_t address);
 const struct reservation *emu_reservation_at(uintptr_t address);
 

@@ -45,6 +45,7 @@ CUresult emu_memory_import(int descriptor, CUmemGenericAllocationHandle *handle)
     if (!emu_backing_import(descriptor, &import)) return CUDA_ERROR_INVALID_VALUE;
     if (import.own_device >= 0) { /* it was exported here: one more reference */
         struct page *page = emu_page_at_offset(import.own_device, import.offset);
+        if (page == NULL) page = emu_page_take_back(import.own_device, import.offset);
         if (page == NULL) return CUDA_ERROR_INVALID_VALUE;
         page->held++;
         *handle = (uintptr_t)page;
