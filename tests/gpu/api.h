@@ -67,16 +67,20 @@ typedef enum cudaError_enum {
     CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
+typedef void (*CUstreamCallback)(CUstream stream, CUresult code, void *argument);
+
 typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX_PITCH = 11,
     CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
     CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
     CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
     CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+    CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY = 83,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM = 91,
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100,
     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
+    CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 } CUdevice_attribute;
 
@@ -92,6 +96,8 @@ typedef enum CUevent_flags_enum {
 } CUevent_flags;
 
 typedef enum CUctx_flags_enum { CU_CTX_SCHED_AUTO = 0, CU_CTX_SCHED_BLOCKING_SYNC = 4 } CUctx_flags;
+
+typedef enum CUmemAttach_flags_enum { CU_MEM_ATTACH_GLOBAL = 1, CU_MEM_ATTACH_HOST = 2 } CUmemAttach_flags;
 
 #define CU_MEMHOSTALLOC_PORTABLE     0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP    0x02
@@ -117,6 +123,7 @@ typedef enum CUmemAllocationType_enum {
 
 typedef enum CUmemAllocationHandleType_enum {
     CU_MEM_HANDLE_TYPE_NONE = 0,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
     CU_MEM_HANDLE_TYPE_MAX = 0x7FFFFFFF,
 } CUmemAllocationHandleType;
 
@@ -322,6 +329,11 @@ typedef enum CUdevice_P2PAttribute_enum {
       (CUmemGenericAllocationHandle * handle, void *address))                                                          \
     X(MemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle",                                  \
       (CUmemAllocationProp * properties, CUmemGenericAllocationHandle handle))                                         \
+    X(MemExportToShareableHandle, "cuMemExportToShareableHandle",                                                      \
+      (void *shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags))   \
+    X(MemImportFromShareableHandle, "cuMemImportFromShareableHandle",                                                  \
+      (CUmemGenericAllocationHandle * handle, void *shared, CUmemAllocationHandleType type))                           \
+    X(MemAllocManaged, "cuMemAllocManaged", (CUdeviceptr * address, size_t bytes, unsigned flags))                     \
     X(MemAllocHost, "cuMemAllocHost_v2", (void **address, size_t bytes))                                               \
     X(MemHostAlloc, "cuMemHostAlloc", (void **address, size_t bytes, unsigned flags))                                  \
     X(MemFreeHost, "cuMemFreeHost", (void *address))                                                                   \
@@ -344,6 +356,8 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemPoolDestroy, "cuMemPoolDestroy", (CUmemoryPool pool))                                                         \
     X(MemPoolTrimTo, "cuMemPoolTrimTo", (CUmemoryPool pool, size_t bytes))                                             \
     X(MemPoolGetAttribute, "cuMemPoolGetAttribute", (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))   \
+    X(MemPoolGetAccess, "cuMemPoolGetAccess",                                                                          \
+      (CUmemAccess_flags * flags, CUmemoryPool pool, CUmemLocation * location))                                        \
     X(MemPoolSetAttribute, "cuMemPoolSetAttribute", (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))
 
 #define GPU_COPY_ENTRIES(X)                                                                                            \
@@ -356,6 +370,8 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *to, CUdeviceptr from, size_t bytes, CUstream stream))            \
     X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))      \
     X(Memcpy2D, "cuMemcpy2D_v2", (const CUDA_MEMCPY2D *copy))                                                          \
+    X(Memcpy2DUnaligned, "cuMemcpy2DUnaligned_v2", (const CUDA_MEMCPY2D *copy))                                        \
+    X(Memcpy3DAsync, "cuMemcpy3DAsync_v2", (const CUDA_MEMCPY3D *copy, CUstream stream))                               \
     X(Memcpy2DAsync, "cuMemcpy2DAsync_v2", (const CUDA_MEMCPY2D *copy, CUstream stream))                               \
     X(Memcpy3D, "cuMemcpy3D_v2", (const CUDA_MEMCPY3D *copy))                                                          \
     X(MemcpyPeer, "cuMemcpyPeer",                                                                                      \
@@ -368,6 +384,8 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(MemsetD8Async, "cuMemsetD8Async", (CUdeviceptr at, unsigned char value, size_t count, CUstream stream))          \
     X(MemsetD16Async, "cuMemsetD16Async", (CUdeviceptr at, unsigned short value, size_t count, CUstream stream))       \
     X(MemsetD32Async, "cuMemsetD32Async", (CUdeviceptr at, unsigned value, size_t count, CUstream stream))             \
+    X(MemsetD2D8Async, "cuMemsetD2D8Async",                                                                            \
+      (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream))               \
     X(MemsetD2D8, "cuMemsetD2D8_v2", (CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height)) \
     X(MemsetD2D16, "cuMemsetD2D16_v2",                                                                                 \
       (CUdeviceptr at, size_t pitch, unsigned short value, size_t width, size_t height))                               \
@@ -392,6 +410,8 @@ typedef enum CUdevice_P2PAttribute_enum {
     X(EventSynchronize, "cuEventSynchronize", (CUevent event))                                                         \
     X(EventElapsedTime, "cuEventElapsedTime", (float *ms, CUevent begin, CUevent end))                                 \
     X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn function, void *argument))                        \
+    X(StreamAddCallback, "cuStreamAddCallback",                                                                        \
+      (CUstream stream, CUstreamCallback function, void *argument, unsigned flags))                                    \
     X(StreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream stream, CUstreamCaptureMode mode))                      \
     X(StreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                                      \
     X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, CUstreamCaptureStatus * status))                     \
@@ -400,6 +420,7 @@ typedef enum CUdevice_P2PAttribute_enum {
        size_t *count))                                                                                                 \
     X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (CUstreamCaptureMode * mode))              \
     X(GraphDestroy, "cuGraphDestroy", (CUgraph graph))                                                                 \
+    X(GraphGetRootNodes, "cuGraphGetRootNodes", (CUgraph graph, CUgraphNode * nodes, size_t * count))                  \
     X(GraphGetNodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode * nodes, size_t * count))                          \
     X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                                                 \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                                             \

@@ -181,6 +181,35 @@ CASE(a_captured_operation_is_a_node, "CUDA Driver API, Graph Management, cuGraph
     OK(cu.MemFree(block));
 }
 
+CASE(work_in_order_is_a_chain_and_branches_are_roots, "CUDA Driver API, Graph Management, cuGraphGetRootNodes") {
+    const CUdeviceptr block = new_block(2 * BYTES);
+    CUevent fork = new_event(), join = new_event();
+    CUstream other = new_stream(CU_STREAM_NON_BLOCKING), stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    size_t roots = 99;
+    set(block, 1, BYTES, stream);
+    set(block, 2, BYTES, stream);
+    CUgraph chain = end_capture(stream);
+    OK(cu.GraphGetRootNodes(chain, NULL, &roots));
+    CHECK_EQUAL(1, roots);
+    OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.EventRecord(fork, stream)); /* before anything: the branches start at once */
+    OK(cu.StreamWaitEvent(other, fork, 0));
+    set(block, 1, BYTES, stream);
+    set(block + BYTES, 2, BYTES, other);
+    OK(cu.EventRecord(join, other));
+    OK(cu.StreamWaitEvent(stream, join, 0));
+    CUgraph branches = end_capture(stream);
+    OK(cu.GraphGetRootNodes(branches, NULL, &roots));
+    CHECK_EQUAL(2, roots);
+    OK(cu.GraphDestroy(chain));
+    OK(cu.GraphDestroy(branches));
+    OK(cu.StreamDestroy(stream));
+    OK(cu.StreamDestroy(other));
+    OK(cu.EventDestroy(fork));
+    OK(cu.EventDestroy(join));
+    OK(cu.MemFree(block));
+}
+
 CASE(each_capture_has_a_number_of_its_own, REFERENCE
      "cuStreamGetCaptureInfo: \"an id for the capture sequence, which is unique over the lifetime of the process\"") {
     uint64_t ids[2] = {0, 0};

@@ -387,6 +387,59 @@ CASE(boxes_are_copied_with_their_pitches_and_heights, REFERENCE "cuMemcpy3D") {
     OK(cu.MemFree(block));
 }
 
+CASE(boxes_are_copied_in_stream_order, REFERENCE "cuMemcpy3DAsync") {
+    enum { PITCH = 64, ROWS = 4, DEPTH = 3, ALL = PITCH * ROWS * DEPTH };
+    const CUdeviceptr from = new_block(ALL), to = new_block(ALL);
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    CUDA_MEMCPY3D box;
+    memset(&box, 0, sizeof box);
+    box.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    box.srcDevice = from;
+    box.srcPitch = PITCH;
+    box.srcHeight = ROWS;
+    box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    box.dstDevice = to;
+    box.dstPitch = PITCH;
+    box.dstHeight = ROWS;
+    box.WidthInBytes = PITCH;
+    box.Height = ROWS;
+    box.Depth = DEPTH;
+    struct gate *gate = hold(stream);
+    set(from, 5, ALL, stream);
+    OK(cu.Memcpy3DAsync(&box, stream));
+    stays_pending(stream);
+    let_go(gate);
+    OK(cu.StreamSynchronize(stream));
+    CHECK(device_all_are(to, ALL, 5));
+    OK(cu.StreamDestroy(stream));
+    OK(cu.MemFree(from));
+    OK(cu.MemFree(to));
+}
+
+CASE(rows_of_any_pitch_are_copied_on_the_device,
+     REFERENCE "cuMemcpy2DUnaligned: has no restriction to pitches of cuMemAllocPitch") {
+    enum { PITCH = 37, ROWS = 5 };
+    const CUdeviceptr from = new_block(PITCH * ROWS), to = new_block(PITCH * ROWS);
+    set(from, 6, PITCH * ROWS, NULL);
+    set(to, 1, PITCH * ROWS, NULL);
+    CUDA_MEMCPY2D rows;
+    memset(&rows, 0, sizeof rows);
+    rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.srcDevice = from;
+    rows.srcPitch = PITCH;
+    rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.dstDevice = to;
+    rows.dstPitch = PITCH;
+    rows.WidthInBytes = 30;
+    rows.Height = ROWS;
+    OK(cu.Memcpy2DUnaligned(&rows));
+    OK(cu.CtxSynchronize());
+    for (size_t row = 0; row < ROWS; row++)
+        CHECK(device_all_are(to + row * PITCH, 30, 6) && device_all_are(to + row * PITCH + 30, 7, 1));
+    OK(cu.MemFree(from));
+    OK(cu.MemFree(to));
+}
+
 /* ---- sets ------------------------------------------------------------------------------------------------------- */
 
 #undef SUBJECT
@@ -497,6 +550,21 @@ CASE(an_asynchronous_set_does_not_wait,
     let_go(gate);
     OK(cu.StreamSynchronize(stream));
     CHECK(device_all_are(block, BYTES, 1));
+    OK(cu.StreamDestroy(stream));
+    OK(cu.MemFree(block));
+}
+
+CASE(a_set_of_rows_happens_in_stream_order, REFERENCE "cuMemsetD2D8Async") {
+    const CUdeviceptr block = new_block(8 * 128);
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    struct gate *gate = hold(stream);
+    set(block, 1, 8 * 128, stream);
+    OK(cu.MemsetD2D8Async(block, 128, 2, 50, 8, stream));
+    stays_pending(stream);
+    let_go(gate);
+    OK(cu.StreamSynchronize(stream));
+    for (size_t row = 0; row < 8; row++)
+        CHECK(device_all_are(block + row * 128, 50, 2) && device_all_are(block + row * 128 + 50, 78, 1));
     OK(cu.StreamDestroy(stream));
     OK(cu.MemFree(block));
 }

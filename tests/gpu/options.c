@@ -102,15 +102,24 @@ static bool unknown(const char *argument) {
 
 static bool read_option(const char *argument, struct options *options) {
     const char *value;
-    if ((value = value_of(argument, "--driver")) != NULL) options->driver = value;
-    else if ((value = value_of(argument, "--only")) != NULL) options->only = value;
-    else if ((value = value_of(argument, "--json")) != NULL) options->json = value;
-    else if ((value = value_of(argument, "--limit")) != NULL) return read_limit(value, &options->limit_seconds);
-    else if (strcmp(argument, "--json") == 0) options->json = "-";
-    else if (strcmp(argument, "--no-skips") == 0) options->no_skips = true;
-    else if (strcmp(argument, "--verbose") == 0) options->verbose = true;
-    else if (strcmp(argument, "--list") == 0) options->list = true;
-    else return unknown(argument);
+    if ((value = value_of(argument, "--driver")) != NULL)
+        options->driver = value;
+    else if ((value = value_of(argument, "--only")) != NULL)
+        options->only = value;
+    else if ((value = value_of(argument, "--json")) != NULL)
+        options->json = value;
+    else if ((value = value_of(argument, "--limit")) != NULL)
+        return read_limit(value, &options->limit_seconds);
+    else if (strcmp(argument, "--json") == 0)
+        options->json = "-";
+    else if (strcmp(argument, "--no-skips") == 0)
+        options->no_skips = true;
+    else if (strcmp(argument, "--verbose") == 0)
+        options->verbose = true;
+    else if (strcmp(argument, "--list") == 0)
+        options->list = true;
+    else
+        return unknown(argument);
     return true;
 }
 

@@ -284,6 +284,17 @@ CASE(a_pool_needs_a_device_that_is_there, REFERENCE "cuMemPoolCreate: CUDA_ERROR
     GIVES(cu.MemPoolCreate(&pool, &properties), CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE);
 }
 
+CASE(a_pools_memory_is_its_devices_to_use, REFERENCE
+     "cuMemPoolCreate: \"By default, the pool's memory will be accessible from the device it is allocated on\"") {
+    need_pools();
+    CUmemoryPool pool = new_pool();
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CUmemLocation location = access_description(flags).location;
+    OK(cu.MemPoolGetAccess(&flags, pool, &location));
+    CHECK_EQUAL(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags);
+    OK(cu.MemPoolDestroy(pool));
+}
+
 CASE(a_pool_holds_on_to_nothing_at_first, REFERENCE "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: \"(default 0)\"") {
     need_pools();
     CUmemoryPool pool = new_pool();

@@ -330,6 +330,44 @@ CASE_APART(a_host_function_that_calls_the_driver_is_refused_or_served,
     GIVES(code, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS);
 }
 
+struct callback {
+    CUstream stream;
+    CUresult code;
+    int times;
+};
+
+static void called_back(CUstream stream, CUresult code, void *argument) {
+    struct callback *callback = argument;
+    callback->stream = stream;
+    callback->code = code;
+    callback->times++;
+}
+
+CASE(a_callback_is_called_once_with_its_stream_and_success,
+     REFERENCE "cuStreamAddCallback: \"the callback will be executed exactly once\"") {
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    struct callback callback = {NULL, CUDA_ERROR_UNKNOWN, 0};
+    struct gate *gate = hold(stream);
+    OK(cu.StreamAddCallback(stream, called_back, &callback, 0));
+    stays_pending(stream);
+    CHECK_EQUAL(0, callback.times);
+    let_go(gate);
+    OK(cu.StreamSynchronize(stream));
+    CHECK_EQUAL(1, callback.times);
+    CHECK_EQUAL(CUDA_SUCCESS, callback.code);
+    CHECK(callback.stream == stream);
+    OK(cu.StreamDestroy(stream));
+}
+
+CASE(a_callback_takes_no_flags, REFERENCE "cuStreamAddCallback: flags \"Reserved for future use, must be 0\"") {
+    struct callback callback = {NULL, CUDA_ERROR_UNKNOWN, 0};
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    GIVES(cu.StreamAddCallback(stream, called_back, &callback, 4), CUDA_ERROR_INVALID_VALUE);
+    OK(cu.StreamSynchronize(stream));
+    CHECK_EQUAL(0, callback.times);
+    OK(cu.StreamDestroy(stream));
+}
+
 struct counter {
     int next, wrong;
 };

@@ -141,8 +141,11 @@ void event_becomes_done(CUevent event);
 
 /* Runs the function to its end on another thread, which has no context at first. */
 void on_another_thread(void (*run)(void *argument), void *argument);
-/* Runs the function in a forked process. Gives its exit status, or 128 + the signal that ended it. */
+/* Runs the function in a forked process. Gives its exit status, or 128 + the signal that ended it; or begins it, gives
+ * its number, and waits for its end later. */
 int in_forked_process(void (*run)(void));
+int begin_forked_process(void (*run)(void));
+int end_of_forked_process(int child);
 
 /* ---- support.c: virtual memory ---------------------------------------------------------------------------------- */
 

@@ -337,7 +337,7 @@ void on_another_thread(void (*run)(void *argument), void *argument) {
     if (machine_has_virtual_clock()) OK(cu.EmuThreadBegin("main", 1));
 }
 
-int in_forked_process(void (*run)(void)) {
+int begin_forked_process(void (*run)(void)) {
     fflush(NULL);
     const pid_t child = fork();
     CHECK(child >= 0);
@@ -347,10 +347,16 @@ int in_forked_process(void (*run)(void)) {
         run();
         _exit(0);
     }
+    return child;
+}
+
+int end_of_forked_process(int child) {
     int status = 0;
     while (waitpid(child, &status, 0) != child) CHECK(errno == EINTR);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+int in_forked_process(void (*run)(void)) { return end_of_forked_process(begin_forked_process(run)); }
 
 /* ---- virtual memory --------------------------------------------------------------------------------------------- */
 
