@@ -199,8 +199,8 @@ static struct end end_of(struct emu_queue *queue) { return (struct end){emu_queu
 
 static CUresult push_wait(struct emu_queue *queue, const struct end *end) {
     struct emu_point point;
-    emu_watch_join(queue, end->moment);
-    const struct emu_operation wait = {.kind = EMU_WAIT, .described = true, .after = {end->point}};
+    const struct emu_operation wait = {
+        .kind = EMU_WAIT, .described = true, .after = {end->point}, .moment = &end->moment};
     return emu_queue_push(queue, &wait, &point);
 }
 
