@@ -9,21 +9,6 @@
 /* The legacy stream has two names; the key of a table must not be 0. */
 static uintptr_t key_of(weir_stream stream) { return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; }
 
-bool weir__mutated(const char *site) {
-#ifndef NDEBUG
-    const size_t length = strlen(site);
-    for (const char *wanted = getenv("WEIR_MUTATE"); wanted != NULL;) {
-        const size_t part = strcspn(wanted, ",");
-        if (part == length && strncmp(wanted, site, length) == 0) return true;
-        wanted = wanted[part] == ',' ? wanted + part + 1 : NULL;
-    }
-    return false;
-#else
-    (void)site;
-    return false;
-#endif
-}
-
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
 static bool grow_slots(struct weir__order *order) {
@@ -249,7 +234,7 @@ bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slo
 static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
     bool advanced = false;
     while (slot->oldest != NULL && slot->oldest->recorded &&
-           order->device->driver->event_query(slot->oldest->event) == CUDA_SUCCESS) {
+           weir__wait_event_query(order->device, WEIR__SITE_MARK_PASSED, slot->oldest->event) == CUDA_SUCCESS) {
         struct weir__mark *mark = slot->oldest;
         unlink_mark(slot, mark);
         if (mark->tick > slot->complete) slot->complete = mark->tick;
@@ -270,7 +255,7 @@ bool weir__order_poll(struct weir__order *order) {
 /* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     if (!slot->alive || slot->frees_since_mark == 0) return false;
-    if (order->device->driver->stream_query(slot->stream) != CUDA_SUCCESS) return false;
+    if (weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, slot->stream) != CUDA_SUCCESS) return false;
     slot->complete = slot->tick++;
     slot->frees_since_mark = 0;
     slot->bytes_since_mark = 0;
@@ -295,7 +280,8 @@ static enum weir_status synchronize(struct weir__order *order) {
     pthread_mutex_unlock(order->lock);
     enum weir_status status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
-        status = weir__device_check(order->device, order->device->driver->context_synchronize(), "cuCtxSynchronize");
+        CUresult code = weir__wait_for_device(order->device, WEIR__SITE_LOST_STREAM);
+        status = weir__device_check(order->device, code, "cuCtxSynchronize");
         weir__device_leave(order->device);
     }
     pthread_mutex_lock(order->lock);
@@ -329,8 +315,7 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
     pthread_mutex_unlock(order->lock);
     status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
-        CUresult code = CUDA_SUCCESS;
-        if (!weir__mutated(WEIR__SITE_DEVICE_WAIT)) code = order->device->driver->stream_wait(stream, mark->event, 0);
+        CUresult code = weir__wait_on_stream(order->device, WEIR__SITE_DEVICE_WAIT, stream, mark->event);
         status = weir__device_check(order->device, code, "cuStreamWaitEvent");
         weir__device_leave(order->device);
     }
@@ -346,14 +331,13 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
 
 /* Asks until the event has passed or the deadline has; the driver offers no bounded wait. Sleeps 10 us to 0.5 ms. */
 static enum weir_status wait_for_event(struct weir_device *device, CUevent event, uint64_t deadline_ns) {
-    if (weir__mutated(WEIR__SITE_HOST_WAIT)) return WEIR_OK;
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
-    CUresult code = device->driver->event_query(event);
+    CUresult code = weir__wait_event_query(device, WEIR__SITE_HOST_WAIT, event);
     for (uint64_t pause_ns = 10000; code == CUDA_ERROR_NOT_READY && weir__device_now_ns(device) < deadline_ns;) {
         weir__device_pause(device, pause_ns);
         if (pause_ns < 500000) pause_ns += pause_ns / 4;
-        code = device->driver->event_query(event);
+        code = weir__wait_event_query(device, WEIR__SITE_HOST_WAIT, event);
     }
     status = code == CUDA_ERROR_NOT_READY ? WEIR_NOT_READY : weir__device_check(device, code, "cuEventQuery");
     weir__device_leave(device);
@@ -377,7 +361,7 @@ enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__t
 /* True when nothing is queued on the slot's stream: then no mark is needed. */
 static bool is_empty(struct weir__order *order, const struct weir__slot *slot) {
     if (weir__device_enter(order->device) != WEIR_OK) return false;
-    CUresult code = order->device->driver->stream_query(slot->stream);
+    CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_END, slot->stream);
     weir__device_leave(order->device);
     return code == CUDA_SUCCESS;
 }

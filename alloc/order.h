@@ -26,6 +26,7 @@
 #include "alloc/extent.h"
 #include "alloc/index.h"
 #include "alloc/table.h"
+#include "alloc/wait.h"
 #include "device/device.h"
 #include "device/emulated.h"
 
@@ -33,14 +34,6 @@
 #define WEIR__SLOT_NONE     UINT32_MAX
 #define WEIR__MARK_FREES    64u  /* a mark is recorded after so many frees on a stream, */
 #define WEIR__MARK_GRANULES 128u /* or when so many granules were freed there */
-
-/* Every wait of the pool names its site. In builds with assertions WEIR_MUTATE=SITE[,SITE...] skips the waits of those
- * sites, to show that the tests notice. Visible: libweir-offload.so names its sites in the same way. */
-#define WEIR__SITE_DEVICE_WAIT "device_wait" /* a stream waits for another one's idle block */
-#define WEIR__SITE_FREE_AFTER  "free_after"  /* the pool's helper stream waits for the program's event */
-#define WEIR__SITE_HOST_WAIT   "host_wait"   /* the host waits for marks */
-#define WEIR__SITE_PAGE_MOVE   "page_move"   /* pages are unmapped only once the host has seen their tags complete */
-WEIR_API bool weir__mutated(const char *site);
 
 struct weir__mark {
     struct weir__mark *next;

@@ -175,7 +175,8 @@ void weir_pool_destroy(struct weir_pool *pool) {
     if (pool == NULL || weir__forked()) return;
     weir__device_unobserve(pool->device, &pool->observer);
     if (weir__device_enter(pool->device) == WEIR_OK) {
-        weir__device_check(pool->device, pool->device->driver->context_synchronize(), "cuCtxSynchronize");
+        CUresult code = weir__wait_for_device(pool->device, WEIR__SITE_POOL_DESTROY);
+        weir__device_check(pool->device, code, "cuCtxSynchronize");
         weir__device_leave(pool->device);
     }
     if (pool->has_helper) destroy_stream(pool->device, pool->helper);
@@ -374,8 +375,7 @@ static enum weir_status helper_wait(struct weir_pool *pool, weir_event event) {
     pthread_mutex_unlock(&pool->lock);
     enum weir_status status = weir__device_enter(pool->device);
     if (status == WEIR_OK) {
-        CUresult code = CUDA_SUCCESS;
-        if (!weir__mutated(WEIR__SITE_FREE_AFTER)) code = pool->device->driver->stream_wait(pool->helper, event, 0);
+        CUresult code = weir__wait_on_stream(pool->device, WEIR__SITE_FREE_AFTER, pool->helper, event);
         status = weir__device_check(pool->device, code, "cuStreamWaitEvent");
         weir__device_leave(pool->device);
     }

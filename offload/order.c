@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "offload/order.h"
 
-#include "alloc/order.h"
+#include "alloc/wait.h"
 
 enum weir_status weir__offload_wait(struct weir_device *device, const char *site, weir_stream stream,
                                     weir_event event) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every order that the offload library makes or checks goes through here, under the name of its site, so that a test can
- * take one out and see that something notices (WEIR_MUTATE, as in alloc/order.h). Sites:
+ * take one out and see that something notices (WEIR_MUTATE, as in alloc/wait.h). Sites:
  *
  *   offload.out.ready   the copy out waits for what the caller had queued
  *   offload.out.slot    the copy out waits for the last copy that reads or writes its host block

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc/order.h"
+#include "alloc/wait.h"
 
 static const char *const queue_names[QUEUES] = {"compute", "gather", "reduce", "exchange", "to_host", "to_device"};
 

@@ -56,7 +56,7 @@ enum weir_status block_alloc(struct streams *s, enum queue queue, size_t bytes, 
 enum weir_status block_free(struct streams *s, enum queue queue, void *block);
 
 /* Every wait goes through here under the name of its site, so that a test can take one out and see that the watch
- * notices (WEIR_MUTATE, as in alloc/order.h). Sites:
+ * notices (WEIR_MUTATE, as in alloc/wait.h). Sites:
  *
  *   train.plan           the exchange stream reads the expert ids that the router chose
  *   train.rows           it reads the rows that compute made
