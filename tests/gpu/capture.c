@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that are captured into graphs, what is illegal meanwhile, and graphs that are launched. */
+/* Streams that are captured into graphs, and what is illegal meanwhile. */
 #include "suite.h"
 
 #define SUBJECT   "capture"
@@ -9,30 +9,10 @@
 
 enum { BYTES = 1 << 14 };
 
-static CUstream new_capture(CUstreamCaptureMode mode) {
-    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-    OK(cu.StreamBeginCapture(stream, mode));
-    return stream;
-}
-
 static CUstreamCaptureStatus status_of(CUstream stream) {
     CUstreamCaptureStatus status = (CUstreamCaptureStatus)99;
     OK(cu.StreamIsCapturing(stream, &status));
     return status;
-}
-
-static CUgraph end_capture(CUstream stream) {
-    CUgraph graph = NULL;
-    OK(cu.StreamEndCapture(stream, &graph));
-    CHECK(graph != NULL);
-    return graph;
-}
-
-static CUgraphExec made_ready(CUgraph graph) {
-    CUgraphExec executable = NULL;
-    OK(cu.GraphInstantiate(&executable, graph, 0));
-    CHECK(executable != NULL);
-    return executable;
 }
 
 /* Ends a capture that has been spoiled: an error, and no graph; the stream is as any other afterwards. */
@@ -45,12 +25,6 @@ static void end_spoiled(CUstream stream, CUresult expected) {
     OK(cu.StreamDestroy(stream));
 }
 
-static size_t node_count(CUgraph graph) {
-    size_t count = 99;
-    OK(cu.GraphGetNodes(graph, NULL, &count));
-    return count;
-}
-
 /* ---- a capture -------------------------------------------------------------------------------------------------- */
 
 CASE(a_stream_says_whether_it_is_captured, REFERENCE "cuStreamIsCapturing") {
@@ -61,153 +35,6 @@ CASE(a_stream_says_whether_it_is_captured, REFERENCE "cuStreamIsCapturing") {
     OK(cu.GraphDestroy(end_capture(stream)));
     CHECK_EQUAL(CU_STREAM_CAPTURE_STATUS_NONE, status_of(stream));
     OK(cu.StreamDestroy(stream));
-}
-
-CASE(captured_work_happens_when_the_graph_is_launched,
-     REFERENCE "cuStreamBeginCapture: \"will not be executed, but will instead be captured into a graph\"") {
-    const CUdeviceptr block = new_block(BYTES);
-    set(block, 1, BYTES, NULL);
-    OK(cu.CtxSynchronize());
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    set(block, 2, BYTES, stream);
-    CUgraph graph = end_capture(stream);
-    CUgraphExec executable = made_ready(graph);
-    OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(block, BYTES, 1));
-    OK(cu.GraphLaunch(executable, stream));
-    OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(block, BYTES, 2));
-    OK(cu.GraphExecDestroy(executable));
-    OK(cu.GraphDestroy(graph));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-}
-
-CASE(a_graph_is_launched_as_often_as_one_likes, "CUDA Driver API, Graph Management, cuGraphLaunch") {
-    unsigned char *mine = new_pinned(BYTES);
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    copy(block, as_device(mine), BYTES, stream);
-    CUgraph graph = end_capture(stream);
-    CUgraphExec executable = made_ready(graph);
-    for (int times = 1; times <= 5; times++) {
-        memset(mine, times, BYTES);
-        OK(cu.GraphLaunch(executable, stream));
-        OK(cu.StreamSynchronize(stream));
-        CHECK(device_all_are(block, BYTES, times));
-    }
-    OK(cu.GraphExecDestroy(executable));
-    OK(cu.GraphDestroy(graph));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-    OK(cu.MemFreeHost(mine));
-}
-
-CASE(a_launch_has_its_place_in_the_stream, "CUDA Driver API, Graph Management, cuGraphLaunch: \"Each launch is ordered "
-                                           "behind both any previous work in hStream\"") {
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    mark(stream, 2);
-    mark(stream, 3);
-    CUgraph graph = end_capture(stream);
-    CUgraphExec executable = made_ready(graph);
-    OK(cu.GraphLaunch(executable, stream)); /* whatever a first launch has to load is there now */
-    OK(cu.StreamSynchronize(stream));
-    CHECK(marks_are("23"));
-    struct gate *gate = hold(stream);
-    mark(stream, 1);
-    OK(cu.GraphLaunch(executable, stream));
-    mark(stream, 4);
-    stays_pending(stream);
-    let_go(gate);
-    OK(cu.StreamSynchronize(stream));
-    CHECK(marks_are("1234"));
-    OK(cu.GraphExecDestroy(executable));
-    OK(cu.GraphDestroy(graph));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-}
-
-CASE(an_executable_outlives_its_graph, "CUDA Driver API, Graph Management, cuGraphInstantiate, cuGraphDestroy") {
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    set(block, 7, BYTES, stream);
-    CUgraph graph = end_capture(stream);
-    CUgraphExec executable = made_ready(graph);
-    OK(cu.GraphDestroy(graph));
-    OK(cu.GraphLaunch(executable, stream));
-    OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(block, BYTES, 7));
-    OK(cu.GraphExecDestroy(executable));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-}
-
-CASE(an_executable_destroyed_in_flight_is_finished,
-     "CUDA Driver API, Graph Management, cuGraphExecDestroy: \"it will not be terminated, but rather freed "
-     "asynchronously on completion\"") {
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    set(block, 9, BYTES, stream);
-    CUgraph graph = end_capture(stream);
-    CUgraphExec executable = made_ready(graph);
-    OK(cu.GraphLaunch(executable, stream));
-    set(block, 1, BYTES, stream);
-    OK(cu.StreamSynchronize(stream));
-    struct gate *gate = hold(stream);
-    OK(cu.GraphLaunch(executable, stream));
-    OK(cu.GraphExecDestroy(executable));
-    OK(cu.GraphDestroy(graph));
-    let_go(gate);
-    OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(block, BYTES, 9));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-}
-
-CASE(a_captured_operation_is_a_node, "CUDA Driver API, Graph Management, cuGraphGetNodes") {
-    const CUdeviceptr block = new_block(BYTES);
-    CUstream stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    CUgraph empty = end_capture(stream);
-    CHECK_EQUAL(0, node_count(empty));
-    OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    set(block, 1, BYTES, stream);
-    set(block, 2, BYTES, stream);
-    CUgraph graph = end_capture(stream);
-    CHECK_EQUAL(2, node_count(graph));
-    OK(cu.GraphDestroy(empty));
-    OK(cu.GraphDestroy(graph));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.MemFree(block));
-}
-
-CASE(work_in_order_is_a_chain_and_branches_are_roots, "CUDA Driver API, Graph Management, cuGraphGetRootNodes") {
-    const CUdeviceptr block = new_block(2 * BYTES);
-    CUevent fork = new_event(), join = new_event();
-    CUstream other = new_stream(CU_STREAM_NON_BLOCKING), stream = new_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    size_t roots = 99;
-    set(block, 1, BYTES, stream);
-    set(block, 2, BYTES, stream);
-    CUgraph chain = end_capture(stream);
-    OK(cu.GraphGetRootNodes(chain, NULL, &roots));
-    CHECK_EQUAL(1, roots);
-    OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.EventRecord(fork, stream)); /* before anything: the branches start at once */
-    OK(cu.StreamWaitEvent(other, fork, 0));
-    set(block, 1, BYTES, stream);
-    set(block + BYTES, 2, BYTES, other);
-    OK(cu.EventRecord(join, other));
-    OK(cu.StreamWaitEvent(stream, join, 0));
-    CUgraph branches = end_capture(stream);
-    OK(cu.GraphGetRootNodes(branches, NULL, &roots));
-    CHECK_EQUAL(2, roots);
-    OK(cu.GraphDestroy(chain));
-    OK(cu.GraphDestroy(branches));
-    OK(cu.StreamDestroy(stream));
-    OK(cu.StreamDestroy(other));
-    OK(cu.EventDestroy(fork));
-    OK(cu.EventDestroy(join));
-    OK(cu.MemFree(block));
 }
 
 CASE(each_capture_has_a_number_of_its_own, REFERENCE

@@ -157,4 +157,12 @@ CUdeviceptr new_reservation(size_t bytes);
 void map_page(CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle page);
 void let_access(CUdeviceptr at, size_t bytes);
 
+/* ---- support.c: graphs ------------------------------------------------------------------------------------------ */
+
+/* A non-blocking stream in capture; the graph of a capture that ends well; it, instantiated; how many nodes it has. */
+CUstream new_capture(CUstreamCaptureMode mode);
+CUgraph end_capture(CUstream stream);
+CUgraphExec made_ready(CUgraph graph);
+size_t node_count(CUgraph graph);
+
 #endif

@@ -392,3 +392,31 @@ void map_page(CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle page) {
     OK(cu.MemMap(at, bytes, 0, page, 0));
     let_access(at, bytes);
 }
+
+/* ---- graphs ----------------------------------------------------------------------------------------------------- */
+
+CUstream new_capture(CUstreamCaptureMode mode) {
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    OK(cu.StreamBeginCapture(stream, mode));
+    return stream;
+}
+
+CUgraph end_capture(CUstream stream) {
+    CUgraph graph = NULL;
+    OK(cu.StreamEndCapture(stream, &graph));
+    CHECK(graph != NULL);
+    return graph;
+}
+
+CUgraphExec made_ready(CUgraph graph) {
+    CUgraphExec executable = NULL;
+    OK(cu.GraphInstantiate(&executable, graph, 0));
+    CHECK(executable != NULL);
+    return executable;
+}
+
+size_t node_count(CUgraph graph) {
+    size_t count = 99;
+    OK(cu.GraphGetNodes(graph, NULL, &count));
+    return count;
+}
