@@ -19,8 +19,9 @@ void emu_backing_unreserve(uintptr_t start, size_t bytes);
 bool emu_backing_take(CUdevice device, size_t bytes, size_t *offset);
 void emu_backing_give(CUdevice device, size_t offset, size_t bytes);
 
-/* Maps a part of the device's file, or of the descriptor's when that is not -1, without access. `splits`: how many sides of it leave reserved addresses beside it, which is
- * what the process's count of mappings grows by. False: too many mappings; nothing has changed. */
+/* Maps a part of the device's file, or of the descriptor's when that is not -1, without access. `splits`: how many sides
+ * of it leave reserved addresses beside it, which is what the process's count of mappings grows by. False: too many
+ * mappings; nothing has changed. */
 bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, int descriptor, size_t offset, unsigned splits);
 void emu_backing_unmap(uintptr_t start, size_t bytes, unsigned splits);
 void emu_backing_protect(uintptr_t start, size_t bytes, CUmemAccess_flags access);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every entry of the driver that is really there, beside weir's own: the library's list (device/driver.h) and what other
- * programs and the emulated runtime need. One list makes declarations, numbers, costs and faults. Variants that only
- * pass on to an entry are in variants.h; the driver's other names are there by name only (names.h). */
+/* Every entry of the driver that is really there, beside weir's own: the library's list (device/driver.h) and what
+ * other programs and the emulated runtime need. One list makes declarations, numbers, costs and faults. Variants that
+ * only pass on to an entry are in variants.h; the driver's other names are there by name only (names.h). */
 #ifndef WEIR_EMU_ENTRIES_H
 #define WEIR_EMU_ENTRIES_H
 

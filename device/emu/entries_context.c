@@ -117,7 +117,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* ---- limits and preferences: kept, told, without an effect -------------------------------------------------------- */
+/* ---- limits and preferences: kept, told, without an effect ------------------------------------------------------ */
 
 /* What a device of compute capability 9.0 starts with; 0 and not there: CUDA_ERROR_UNSUPPORTED_LIMIT. */
 static bool default_limit(CUlimit limit, size_t *value) {
@@ -201,7 +201,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
     const CUresult code = emu_enter(EMU_AT_cuCtxSetSharedMemConfig, &context);
     if (code != CUDA_SUCCESS) return code;
     return emu_leave((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
-                                                                                : CUDA_SUCCESS);
+                                                                                  : CUDA_SUCCESS);
 }
 
 /* Calls that need a context, and have nothing to do. */
@@ -211,9 +211,7 @@ static CUresult nothing_to_do(enum emu_entry entry, CUresult checked) {
     return code != CUDA_SUCCESS ? code : emu_leave(checked);
 }
 
-CUresult cuCtxResetPersistingL2Cache(void) {
-    return nothing_to_do(EMU_AT_cuCtxResetPersistingL2Cache, CUDA_SUCCESS);
-}
+CUresult cuCtxResetPersistingL2Cache(void) { return nothing_to_do(EMU_AT_cuCtxResetPersistingL2Cache, CUDA_SUCCESS); }
 
 CUresult cuProfilerStart(void) { return nothing_to_do(EMU_AT_cuProfilerStart, CUDA_SUCCESS); }
 

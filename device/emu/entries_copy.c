@@ -131,7 +131,8 @@ static CUresult copy_box(struct emu_queue *queue, struct box *box, bool wait) {
     rows.to_pitch = box->to.pitch;
     rows.from_pitch = box->from.pitch;
     for (size_t slice = 0; slice < box->depth && code == CUDA_SUCCESS; slice++) {
-        code = wait ? emu_submit_copy_and_wait(queue, &rows, kind_of(box)) : emu_submit_copy(queue, &rows, kind_of(box));
+        code =
+            wait ? emu_submit_copy_and_wait(queue, &rows, kind_of(box)) : emu_submit_copy(queue, &rows, kind_of(box));
         rows.to += box->to.height * box->to.pitch;
         rows.from += box->from.height * box->from.pitch;
     }
@@ -147,14 +148,13 @@ static CUresult enter_box(enum emu_entry entry, struct box box, bool valid, CUst
 
 static struct box box_of_2d(const CUDA_MEMCPY2D *copy) {
     if (copy == NULL) return (struct box){0};
-    return (struct box){
-        .to = {copy->dstMemoryType, (uintptr_t)copy->dstHost, (uintptr_t)copy->dstDevice, copy->dstXInBytes, copy->dstY,
-               0, copy->dstPitch, 0},
-        .from = {copy->srcMemoryType, (uintptr_t)copy->srcHost, (uintptr_t)copy->srcDevice, copy->srcXInBytes,
-                 copy->srcY, 0, copy->srcPitch, 0},
-        .width = copy->WidthInBytes,
-        .height = copy->Height,
-        .depth = 1};
+    return (struct box){.to = {copy->dstMemoryType, (uintptr_t)copy->dstHost, (uintptr_t)copy->dstDevice,
+                               copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0},
+                        .from = {copy->srcMemoryType, (uintptr_t)copy->srcHost, (uintptr_t)copy->srcDevice,
+                                 copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0},
+                        .width = copy->WidthInBytes,
+                        .height = copy->Height,
+                        .depth = 1};
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy) {
@@ -172,14 +172,22 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream) {
 /* Of either structure: their members have the same names. */
 #define BOX_OF_3D(copy)                                                                                                \
     (struct box) {                                                                                                     \
-        .to = {copy->dstMemoryType, (uintptr_t)copy->dstHost,                                                          \
-               (uintptr_t)copy->dstDevice, copy->dstXInBytes,                                                          \
-               copy->dstY,          copy->dstZ,                                                                        \
-               copy->dstPitch,      copy->dstHeight},                                                                  \
-        .from = {copy->srcMemoryType, (uintptr_t)copy->srcHost,                                                        \
-                 (uintptr_t)copy->srcDevice, copy->srcXInBytes,                                                        \
-                 copy->srcY,          copy->srcZ,                                                                      \
-                 copy->srcPitch,      copy->srcHeight},                                                                \
+        .to = {copy->dstMemoryType,                                                                                    \
+               (uintptr_t)copy->dstHost,                                                                               \
+               (uintptr_t)copy->dstDevice,                                                                             \
+               copy->dstXInBytes,                                                                                      \
+               copy->dstY,                                                                                             \
+               copy->dstZ,                                                                                             \
+               copy->dstPitch,                                                                                         \
+               copy->dstHeight},                                                                                       \
+        .from = {copy->srcMemoryType,                                                                                  \
+                 (uintptr_t)copy->srcHost,                                                                             \
+                 (uintptr_t)copy->srcDevice,                                                                           \
+                 copy->srcXInBytes,                                                                                    \
+                 copy->srcY,                                                                                           \
+                 copy->srcZ,                                                                                           \
+                 copy->srcPitch,                                                                                       \
+                 copy->srcHeight},                                                                                     \
         .width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth                                      \
     }
 
@@ -207,7 +215,8 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream) {
 
 /* ---- sets ------------------------------------------------------------------------------------------------------- */
 
-/* A set of device memory is asynchronous in both forms; one of pinned memory is over when the synchronous form returns. */
+/* A set of device memory is asynchronous in both forms; one of pinned memory is over when the synchronous form
+ * returns. */
 static CUresult set(enum emu_entry entry, CUdeviceptr at, uint32_t value, unsigned unit, size_t count, size_t rows,
                     size_t pitch, CUstream stream, bool wait) {
     struct emu_queue *queue;

@@ -36,17 +36,16 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
 CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) {
     const CUresult code = emu_enter_device(EMU_AT_cuDeviceGetProperties, device, properties);
     if (code != CUDA_SUCCESS) return code;
-    *properties = (CUdevprop){
-        .maxThreadsPerBlock = EMU_BLOCK_THREADS,
-        .maxThreadsDim = {EMU_BLOCK_WIDTH, EMU_BLOCK_WIDTH, EMU_BLOCK_DEPTH},
-        .maxGridSize = {EMU_GRID_WIDTH, EMU_GRID_HEIGHT, EMU_GRID_HEIGHT},
-        .sharedMemPerBlock = EMU_BLOCK_SHARED_BYTES,
-        .totalConstantMemory = emu_attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, device),
-        .SIMDWidth = EMU_WARP_THREADS,
-        .memPitch = emu_attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH, device),
-        .regsPerBlock = EMU_REGISTERS,
-        .clockRate = emu_attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device),
-        .textureAlign = EMU_TEXTURE_ALIGNMENT};
+    *properties = (CUdevprop){.maxThreadsPerBlock = EMU_BLOCK_THREADS,
+                              .maxThreadsDim = {EMU_BLOCK_WIDTH, EMU_BLOCK_WIDTH, EMU_BLOCK_DEPTH},
+                              .maxGridSize = {EMU_GRID_WIDTH, EMU_GRID_HEIGHT, EMU_GRID_HEIGHT},
+                              .sharedMemPerBlock = EMU_BLOCK_SHARED_BYTES,
+                              .totalConstantMemory = emu_attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, device),
+                              .SIMDWidth = EMU_WARP_THREADS,
+                              .memPitch = emu_attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH, device),
+                              .regsPerBlock = EMU_REGISTERS,
+                              .clockRate = emu_attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device),
+                              .textureAlign = EMU_TEXTURE_ALIGNMENT};
     return emu_leave(CUDA_SUCCESS);
 }
 

@@ -368,5 +368,6 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
     struct emu_kernel *kernel;
     const CUresult code = enter_kernel(EMU_AT_cuFuncSetSharedMemConfig, function, &kernel);
     if (code != CUDA_SUCCESS) return code;
-    return emu_leave((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+    return emu_leave((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+                                                                                  : CUDA_SUCCESS);
 }

@@ -81,8 +81,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    const bool valid = config != NULL && (parameters == NULL || extra == NULL) &&
-                       (config->numAttrs == 0 || config->attrs != NULL);
+    const bool valid =
+        config != NULL && (parameters == NULL || extra == NULL) && (config->numAttrs == 0 || config->attrs != NULL);
     return launch(EMU_AT_cuLaunchKernelEx, config, function, valid);
 }
 
@@ -91,7 +91,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                                    CUstream stream, void **parameters) {
     (void)parameters;
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
-    const CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, &attribute, 1};
+    const CUlaunchConfig config = {grid_x,  grid_y,       grid_z, block_x,    block_y,
+                                   block_z, shared_bytes, stream, &attribute, 1};
     return launch(EMU_AT_cuLaunchCooperativeKernel, &config, function, true);
 }
 
@@ -207,8 +208,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction function, co
     const CUresult code = enter_kernel(EMU_AT_cuOccupancyMaxPotentialClusterSize, function, &kernel);
     if (code != CUDA_SUCCESS) return code;
     if (blocks == NULL || !valid_config(config)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    *blocks = kernel->attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] ? MOST_CLUSTER
-                                                                                      : MOST_PORTABLE_CLUSTER;
+    *blocks =
+        kernel->attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] ? MOST_CLUSTER : MOST_PORTABLE_CLUSTER;
     return emu_leave(CUDA_SUCCESS);
 }
 

@@ -47,8 +47,9 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id) {
     if (table == NULL) return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;
     if (!atomic_exchange(&said, true))
-        weir__log(WEIR__LOG_ERROR, "emulated driver: cuGetExportTable: NVIDIA's own runtime asks for undocumented tables of "
-                                   "the driver, which only NVIDIA's driver has; build with -cudart shared, and let the "
-                                   "program find weir's libcudart.so (lib/emu) first");
+        weir__log(WEIR__LOG_ERROR,
+                  "emulated driver: cuGetExportTable: NVIDIA's own runtime asks for undocumented tables of "
+                  "the driver, which only NVIDIA's driver has; build with -cudart shared, and let the "
+                  "program find weir's libcudart.so (lib/emu) first");
     return CUDA_ERROR_NOT_SUPPORTED;
 }

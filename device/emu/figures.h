@@ -18,8 +18,8 @@ enum {
     EMU_BLOCK_SHARED_BYTES = 48 * 1024,
     EMU_BLOCK_SHARED_MOST_BYTES = 227 * 1024, /* when the kernel opts in */
     EMU_BLOCK_SHARED_RESERVED_BYTES = 1024,
-    EMU_REGISTERS = 65536, /* a block, and a processor */
-    EMU_CAPABILITY_MAJOR = 9, /* .0 */
+    EMU_REGISTERS = 65536,       /* a block, and a processor */
+    EMU_CAPABILITY_MAJOR = 9,    /* .0 */
     EMU_TEXTURE_ALIGNMENT = 512, /* and that of the rows of cuMemAllocPitch */
     EMU_LEAST_PRIORITY = 0,
     EMU_GREATEST_PRIORITY = -5,

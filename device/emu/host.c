@@ -54,7 +54,8 @@ CUresult emu_host_alloc(CUcontext context, size_t bytes, unsigned flags, void **
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (beyond_machine(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (posix_memalign(address, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult code = add((uintptr_t)*address, bytes, (struct emu_pinned){.own = true, .flags = flags, .context = context});
+    const CUresult code =
+        add((uintptr_t)*address, bytes, (struct emu_pinned){.own = true, .flags = flags, .context = context});
     if (code == CUDA_SUCCESS) return CUDA_SUCCESS;
     free(*address);
     *address = NULL;

@@ -110,10 +110,8 @@ const char *emu_kernel_text(const struct emu_kernel *kernel) { return kernel->na
 
 CUresult emu_kernel_launch(struct emu_queue *queue, const struct emu_kernel *kernel) {
     struct emu_kernel_name *name = kernel->name;
-    const struct emu_operation launch = {.kind = EMU_KERNEL,
-                                         .engine = EMU_ENGINE_COMPUTE,
-                                         .name = name->text,
-                                         .alone_ns = emu_cost_kernel(0, 0)};
+    const struct emu_operation launch = {
+        .kind = EMU_KERNEL, .engine = EMU_ENGINE_COMPUTE, .name = name->text, .alone_ns = emu_cost_kernel(0, 0)};
     struct emu_point point;
     const CUresult code = emu_queue_push(queue, &launch, &point);
     if (code != CUDA_SUCCESS) return code;

@@ -34,7 +34,8 @@ struct emu_kernel {
 struct emu_image *emu_image_load(CUcontext context);
 /* Its kernels go too; what has been launched still happens. */
 void emu_image_unload(struct emu_image *image);
-/* The image behind a CUlibrary, or behind a CUmodule: a library is one too, in whichever context is current. NULL: none. */
+/* The image behind a CUlibrary, or behind a CUmodule: a library is one too, in whichever context is current. NULL:
+ * none. */
 struct emu_image *emu_image_of(const void *handle, bool module);
 /* The context is gone: its modules are unloaded. */
 void emu_images_forget(CUcontext context);

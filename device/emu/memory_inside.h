@@ -25,10 +25,11 @@ struct page {
 
 struct reservation {
     struct emu_range range;
-    struct emu_plain plain; /* a plain allocation's: the program can't map there. context NULL: addresses for the program */
-    size_t asked;           /* bytes of a plain allocation, before rounding */
+    struct emu_plain
+        plain;    /* a plain allocation's: the program can't map there. context NULL: addresses for the program */
+    size_t asked; /* bytes of a plain allocation, before rounding */
     uint64_t id;
-    bool freeing;                  /* freed by the program: on a stream that has not come to it yet, or kept by its pool */
+    bool freeing; /* freed by the program: on a stream that has not come to it yet, or kept by its pool */
     struct reservation *next_idle; /* of what its pool keeps */
 };
 

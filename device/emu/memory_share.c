@@ -31,11 +31,10 @@ static struct page *foreign(const struct emu_import *import) {
     page->offset = next_foreign;
     page->file_offset = import->offset;
     next_foreign += import->bytes;
-    page->properties = (CUmemAllocationProp){
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-        .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
-        .allocFlags = {.gpuDirectRDMACapable = import->rdma_capable}};
+    page->properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                             .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                             .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+                                             .allocFlags = {.gpuDirectRDMACapable = import->rdma_capable}};
     return page;
 }
 

@@ -21,7 +21,8 @@ uint64_t emu_unsupported_calls(void) { return atomic_load(&unsupported_calls); }
 static CUresult unsupported(const char *name, atomic_bool *said) {
     atomic_fetch_add(&unsupported_calls, 1);
     if (!atomic_exchange(said, true))
-        weir__log(WEIR__LOG_WARN, "emulated driver: %s is there by name only, and answers CUDA_ERROR_NOT_SUPPORTED", name);
+        weir__log(WEIR__LOG_WARN, "emulated driver: %s is there by name only, and answers CUDA_ERROR_NOT_SUPPORTED",
+                  name);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -119,7 +119,8 @@ CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start) {
     if (emu_capture_free_outside(start, &code)) return code;
     code = emu_memory_begin_free(start, &device, &pooled);
     if (code != CUDA_SUCCESS) return code;
-    const struct emu_operation operation = {.kind = EMU_FREE, .name = "cuMemFreeAsync", .described = true, .free = start};
+    const struct emu_operation operation = {
+        .kind = EMU_FREE, .name = "cuMemFreeAsync", .described = true, .free = start};
     struct emu_point point;
     code = emu_queue_push(queue, &operation, &point);
     if (code != CUDA_SUCCESS) emu_memory_cancel_free(start);

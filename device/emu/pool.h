@@ -20,7 +20,7 @@ struct CUmemPoolHandle_st {
     struct emu_slot slot;
     CUdevice device;
     bool is_default;
-    bool destroyed; /* goes with its last allocation */
+    bool destroyed;    /* goes with its last allocation */
     size_t most_bytes; /* 0: the device's */
     size_t used, most_used;
     size_t kept, most_reserved;
@@ -39,7 +39,8 @@ bool emu_pool_alive(CUmemoryPool pool);
 CUmemoryPool emu_pool_create(CUdevice device, size_t most_bytes);
 void emu_pool_destroy(CUmemoryPool pool);
 
-/* Memory for the stream. When there is none while streams are still to give some back, the host waits for the device. */
+/* Memory for the stream. When there is none while streams are still to give some back, the host waits for the
+ * device. */
 CUresult emu_pool_alloc(CUmemoryPool pool, struct emu_queue *queue, size_t bytes, uintptr_t *start);
 /* The stream gives back what it reaches next: memory of a pool, or of cuMemAlloc. */
 CUresult emu_pool_free(struct emu_queue *queue, uintptr_t start);

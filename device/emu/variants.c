@@ -15,7 +15,8 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function
     return cuLaunchKernelEx(&own, function, parameters, extra);
 }
 
-#define PASS_ON(symbol, entry, parameters, arguments) CUresult symbol parameters { return entry arguments; }
+#define PASS_ON(symbol, entry, parameters, arguments)                                                                  \
+    CUresult symbol parameters { return entry arguments; }
 EMU_OWN_STREAM_LIST(PASS_ON)
 EMU_EDITION_LIST(PASS_ON)
 EMU_CAPTURE_VARIANT_LIST(PASS_ON)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulated driver's entries by their exported names, those that only pass on to others too: cu.cuMemcpyHtoD_v2(...). */
+/* The emulated driver's entries by their exported names, those that only pass on to others too:
+ * cu.cuMemcpyHtoD_v2(...). */
 #ifndef WEIR_TESTS_DEVICE_API_H
 #define WEIR_TESTS_DEVICE_API_H
 
@@ -13,7 +14,8 @@ static struct {
 #define API_MEMBER(symbol, parameters)              CUresult(*symbol) parameters;
 #define API_MEMBER_3(member, symbol, parameters)    API_MEMBER(symbol, parameters)
 #define API_MEMBER_4(symbol, entry, parameters, to) API_MEMBER(symbol, parameters)
-    WEIR__DRIVER_LIST(API_MEMBER_3) WEIR__EMU_LIST(API_MEMBER_3) EMU_ENTRY_LIST(API_MEMBER) EMU_VARIANT_LIST(API_MEMBER_4)
+    WEIR__DRIVER_LIST(API_MEMBER_3)
+    WEIR__EMU_LIST(API_MEMBER_3) EMU_ENTRY_LIST(API_MEMBER) EMU_VARIANT_LIST(API_MEMBER_4)
 } cu;
 
 #define assert_done(call) assert_code(CUDA_SUCCESS, call)

@@ -75,8 +75,7 @@ static void copy_slices(const unsigned char *host) {
     CHECK(cuMemcpyDtoH(back, box, sizeof back));
     for (int z = 0; z < 3; z++)
         for (int y = 0; y < 4; y++)
-            for (int x = 0; x < 16; x++)
-                same &= back[(z * 4 + y) * 32 + x] == host[((z + 1) * 8 + y + 1) * 64 + x + 4];
+            for (int x = 0; x < 16; x++) same &= back[(z * 4 + y) * 32 + x] == host[((z + 1) * 8 + y + 1) * 64 + x + 4];
     EXPECT(same);
     CHECK(cuMemFree(box));
 }

@@ -110,7 +110,8 @@ static void an_impossible_launch_is_refused(void **state) {
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 48 * 1024 + 1, NULL, NULL, NULL));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, extra));
-    assert_code(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchKernel((CUfunction)(void *)&module, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    assert_code(CUDA_ERROR_INVALID_HANDLE,
+                cu.cuLaunchKernel((CUfunction)(void *)&module, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(NULL, f, NULL, NULL));
     assert_int_equal(idle_kernels(), before);
     assert_done(cu.cuModuleUnload(module));

@@ -23,11 +23,11 @@ static CUresult (*look_up_as_before)(const char *, void **, int, uint64_t);
 
 #define NAME(symbol) #symbol,
 static const char *const names[] = {EMU_NAME_LIST(NAME)};
-#define NAME_3(member, symbol, parameters)          #symbol,
-#define NAME_2(symbol, parameters)                  #symbol,
+#define NAME_3(member, symbol, parameters)           #symbol,
+#define NAME_2(symbol, parameters)                   #symbol,
 #define NAME_4(symbol, entry, parameters, arguments) #symbol,
-static const char *const written[] = {
-    WEIR__DRIVER_LIST(NAME_3) WEIR__EMU_LIST(NAME_3) EMU_ENTRY_LIST(NAME_2) EMU_VARIANT_LIST(NAME_4)};
+static const char *const written[] = {WEIR__DRIVER_LIST(NAME_3) WEIR__EMU_LIST(NAME_3) EMU_ENTRY_LIST(NAME_2)
+                                          EMU_VARIANT_LIST(NAME_4)};
 
 static void *find(const char *symbol) {
     void *found = dlsym(library, symbol);
@@ -134,8 +134,8 @@ static void the_per_thread_variant_is_found_when_asked_for(void **state) {
 static void every_version_of_every_entry_is_found(void **state) {
     (void)state;
 #define EXPECT(entry, variant, version, symbol) expect(#entry, version, variant, #symbol);
-#define EMU_PLAIN      CU_GET_PROC_ADDRESS_LEGACY_STREAM
-#define EMU_PER_THREAD CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+#define EMU_PLAIN                               CU_GET_PROC_ADDRESS_LEGACY_STREAM
+#define EMU_PER_THREAD                          CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
     EMU_VERSION_LIST(EXPECT)
 }
 
@@ -170,7 +170,8 @@ static void a_malformed_look_up_is_refused(void **state) {
     assert_int_equal(look_up_as_before("cuInit", &found, LATEST + 10, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* A program, or what is loaded before the driver, may define entries of its own, as interposers and another driver do. */
+/* A program, or what is loaded before the driver, may define entries of its own, as interposers and another driver
+ * do. */
 __attribute__((visibility("default"))) CUresult cuDriverGetVersion(int *version);
 static int decoy_calls;
 

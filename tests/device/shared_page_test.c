@@ -23,7 +23,8 @@ static bool send_order(int socket, char order, int descriptor) {
         message.msg_control = control;
         message.msg_controllen = sizeof control;
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        *header =
+            (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
         memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
     }
     return sendmsg(socket, &message, 0) == 1;
@@ -230,11 +231,10 @@ static void what_is_no_exported_page_is_not_imported(void **state) {
     CUmemGenericAllocationHandle page;
     int ends[2], descriptor;
     assert_int_equal(pipe(ends), 0);
-    assert_code(CUDA_ERROR_INVALID_VALUE,
-                cu.cuMemImportFromShareableHandle(&page, (void *)(intptr_t)ends[0],
-                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-    assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(
-                                              &page, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(&page, (void *)(intptr_t)ends[0],
+                                                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    assert_code(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(&page, (void *)(intptr_t)-1,
+                                                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     assert_code(CUDA_ERROR_NOT_SUPPORTED,
                 cu.cuMemImportFromShareableHandle(&page, (void *)(intptr_t)ends[0], CU_MEM_HANDLE_TYPE_FABRIC));
     close(ends[0]);
