@@ -255,7 +255,8 @@ bool weir__order_poll(struct weir__order *order) {
 /* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     if (!slot->alive || slot->frees_since_mark == 0) return false;
-    if (weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, slot->stream) != CUDA_SUCCESS) return false;
+    CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, slot->stream);
+    if (code != CUDA_SUCCESS) return false;
     slot->complete = slot->tick++;
     slot->frees_since_mark = 0;
     slot->bytes_since_mark = 0;

@@ -12,7 +12,7 @@
 #define WEIR__SITE_DEVICE_WAIT   "device_wait"   /* a stream waits for another one's idle block */
 #define WEIR__SITE_FREE_AFTER    "free_after"    /* the pool's helper stream waits for the program's event */
 #define WEIR__SITE_HOST_WAIT     "host_wait"     /* the host waits for marks */
-#define WEIR__SITE_PAGE_MOVE     "page_move"     /* pages are unmapped only once the host has seen their tags complete */
+#define WEIR__SITE_PAGE_MOVE     "page_move"     /* pages are unmapped only once the host saw their tags complete */
 #define WEIR__SITE_MARK_PASSED   "mark_passed"   /* the host looks whether a mark has passed, */
 #define WEIR__SITE_STREAM_PASSED "stream_passed" /* whether a stream is empty, */
 #define WEIR__SITE_STREAM_END    "stream_end"    /* and whether it is when it is destroyed: else it gets a last mark */

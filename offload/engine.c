@@ -70,6 +70,10 @@ static enum weir_status wait_for(struct weir_offload *engine, const char *site, 
     return weir__offload_wait(engine->device, site, stream, event);
 }
 
+static enum weir_status synchronize(struct weir_offload *engine, const char *site, weir_stream stream) {
+    return weir__offload_synchronize(engine->device, site, stream);
+}
+
 /* Makes `stream` wait for what `other` has queued so far. */
 static enum weir_status wait_for_stream(struct weir_offload *engine, const char *site, weir_stream stream,
                                         weir_stream other) {
@@ -104,7 +108,7 @@ static void undo_out(struct weir_offload *engine, void *host, weir_stream stream
     weir_event busy = NULL;
     bool recorded = weir__events_record(engine->events, engine->to_host, &busy) == WEIR_OK;
     bool ordered = (recorded && wait_for(engine, "offload.out.undo", stream, busy) == WEIR_OK) ||
-                   weir_stream_synchronize(engine->device, engine->to_host) == WEIR_OK;
+                   synchronize(engine, "offload.out.undo.host", engine->to_host) == WEIR_OK;
     if (recorded || ordered) weir__host_pool_give(engine->host, host, busy);
     if (!ordered) {
         weir__log(WEIR__LOG_ERROR, "offload: copies of a block that failed to move out can't be waited for%s",
@@ -216,10 +220,10 @@ static void undo_in(struct weir_offload *engine, struct weir__item *item, void *
     weir_event partly = NULL;
     enum weir_status status = weir__events_record(engine->events, engine->to_device, &partly);
     if (status == WEIR_OK) {
-        status = weir_pool_free_after(engine->pool, block, partly);
+        status = weir__offload_free_after(engine->pool, "offload.in.undo", block, partly, stream);
         weir__events_give(engine->events, item->event);
         item->event = partly;
-    } else if ((status = weir_stream_synchronize(engine->device, engine->to_device)) == WEIR_OK) {
+    } else if ((status = synchronize(engine, "offload.in.undo.host", engine->to_device)) == WEIR_OK) {
         status = weir_pool_free(engine->pool, block, stream);
     }
     if (status != WEIR_OK)
@@ -324,7 +328,8 @@ enum weir_status weir_offload_fetch(struct weir_offload *engine, struct weir_ite
 /* Drops what a claimed item holds. On failure it holds it still. */
 static enum weir_status drop(struct weir_offload *engine, struct weir__item *item) {
     if (item->state == WEIR__ITEM_KEPT || item->state == WEIR__ITEM_LOADING) {
-        enum weir_status status = weir_pool_free_after(engine->pool, item->block, item->event);
+        enum weir_status status =
+            weir__offload_free_after(engine->pool, "offload.release", item->block, item->event, engine->to_host);
         if (status != WEIR_OK) return status;
     }
     if (item->state == WEIR__ITEM_HOST || item->state == WEIR__ITEM_LOADING)
@@ -402,8 +407,8 @@ enum weir_status weir_offload_create(struct weir_device *device, struct weir_poo
 
 void weir_offload_destroy(struct weir_offload *engine) {
     if (engine == NULL) return;
-    if (weir_stream_synchronize(engine->device, engine->to_host) != WEIR_OK ||
-        weir_stream_synchronize(engine->device, engine->to_device) != WEIR_OK)
+    if (synchronize(engine, "offload.destroy.out", engine->to_host) != WEIR_OK ||
+        synchronize(engine, "offload.destroy.in", engine->to_device) != WEIR_OK)
         weir__log(WEIR__LOG_ERROR, "offload: the engine's copies can't be waited for: %s", weir_last_error()->message);
     for (struct weir__item *item; (item = weir__items_claim_any(&engine->items)) != NULL;) {
         if (drop(engine, item) != WEIR_OK) {

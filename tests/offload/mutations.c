@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each order of offload/order.h is needed: with it taken out, the program `offload_order` fails; and also where its gates
- * hold nothing back, so that no byte comes out wrong, the watch ends it. */
+ * hold nothing back, so that no byte comes out wrong, the watch ends it. Where the host itself waits no gate can hold it
+ * back, and the watch alone notices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,18 +19,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum waiter { STREAM, HOST };
+
 static const struct {
     const char *site, *test;
+    enum waiter waiter;
 } orders[] = {
-    {"offload.out.ready", "the_copy_out_starts_after_what_the_callers_stream_has_queued"},
-    {"offload.out.slot", "a_host_block_is_not_written_again_before_the_copy_in_has_read_it"},
-    {"offload.out.free", "a_device_block_is_not_reused_before_its_copy_out_has_passed"},
-    {"offload.out.undo", "the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued"},
-    {"offload.in.out", "a_fetch_right_after_the_offload_waits_for_the_copy_out"},
-    {"offload.in.block", "the_copy_in_waits_until_the_consumers_stream_has_left_the_block"},
-    {"offload.fetch.in", "the_consumer_waits_for_the_copy_in"},
-    {"offload.fetch.kept", "the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer"},
-    {"host.idle", "a_program_is_not_given_a_host_block_that_a_copy_still_reads"},
+    {"offload.out.ready", "the_copy_out_starts_after_what_the_callers_stream_has_queued", STREAM},
+    {"offload.out.slot", "a_host_block_is_not_written_again_before_the_copy_in_has_read_it", STREAM},
+    {"offload.out.free", "a_device_block_is_not_reused_before_its_copy_out_has_passed", STREAM},
+    {"offload.out.undo", "the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued", STREAM},
+    {"offload.in.out", "a_fetch_right_after_the_offload_waits_for_the_copy_out", STREAM},
+    {"offload.in.block", "the_copy_in_waits_until_the_consumers_stream_has_left_the_block", STREAM},
+    {"offload.fetch.in", "the_consumer_waits_for_the_copy_in", STREAM},
+    {"offload.fetch.kept", "the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer", STREAM},
+    {"host.idle", "a_program_is_not_given_a_host_block_that_a_copy_still_reads", STREAM},
+    {"offload.out.undo.host", "the_host_waits_for_what_was_queued_of_a_block_that_failed_to_move_out", HOST},
+    {"offload.in.undo", "a_block_that_failed_to_come_in_is_not_reused_before_what_was_queued", STREAM},
+    {"offload.in.undo.host", "the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in", HOST},
+    {"offload.release", "the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed", STREAM},
+    {"offload.destroy.out", "an_engine_leaves_no_copy_out_when_it_is_destroyed", HOST},
+    {"offload.destroy.in", "an_engine_leaves_no_copy_in_when_it_is_destroyed", HOST},
 };
 
 enum timing { HELD_BACK, LUCKY };
@@ -77,7 +87,8 @@ static void each_order_that_is_taken_out_is_noticed(void **state) {
     need_mutations();
     assert_int_equal(run_without(NULL, orders[0].test, HELD_BACK, said, sizeof said), 0);
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (run_without(orders[i].site, orders[i].test, HELD_BACK, said, sizeof said) == 0)
+        if (orders[i].waiter == STREAM &&
+            run_without(orders[i].site, orders[i].test, HELD_BACK, said, sizeof said) == 0)
             fail_msg("%s passes without %s", orders[i].test, orders[i].site);
 }
 

@@ -204,10 +204,25 @@ static void a_program_is_not_given_a_host_block_that_a_copy_still_reads(void **s
 }
 
 static const struct weir__driver *real;
+static struct weir__driver failing;
 static int good_records; /* the record after so many fails, once */
 
 static CUresult failing_record(CUevent event, CUstream stream) {
     return good_records-- == 0 ? CUDA_ERROR_OUT_OF_MEMORY : real->event_record(event, stream);
+}
+
+/* That one and all later ones. */
+static CUresult broken_record(CUevent event, CUstream stream) {
+    return good_records-- <= 0 ? CUDA_ERROR_OUT_OF_MEMORY : real->event_record(event, stream);
+}
+
+/* One record is good: of the caller's position; not that of the end of the copy. */
+static void fail_records(struct world *world, CUresult (*record)(CUevent, CUstream)) {
+    real = world->device->driver;
+    failing = *real;
+    failing.event_record = record;
+    good_records = 1;
+    world->device->driver = &failing;
 }
 
 static void the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued(void **state) {
@@ -218,17 +233,135 @@ static void the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queu
     void *block = device_block(&world, BLOCK, world.compute);
     fill_on(&world, block, BLOCK, 1, world.compute);
     struct gate *gate = gate_close(&world, world.to_host);
-    real = world.device->driver;
-    struct weir__driver failing = *real;
-    failing.event_record = failing_record;
-    good_records = 1; /* the caller's position; not the end of the copy */
-    world.device->driver = &failing;
+    fail_records(&world, failing_record);
     enum weir_status status = weir_offload_out(world.engine, block, BLOCK, world.compute, &item);
     world.device->driver = real;
     assert_int_equal(status, WEIR_DRIVER);
     assert_held_back(&world, world.compute); /* the block is its own again, but a copy still reads it */
     gate_open(gate);
     free_on(&world, block, world.compute);
+    world_close(&world);
+}
+
+static void the_host_waits_for_what_was_queued_of_a_block_that_failed_to_move_out(void **state) {
+    (void)state;
+    struct world world;
+    struct weir_item item;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 1, world.compute);
+    be_busy_if_lucky(&world, world.to_host);
+    fail_records(&world, broken_record);
+    enum weir_status status = weir_offload_out(world.engine, block, BLOCK, world.compute, &item);
+    world.device->driver = real;
+    assert_int_equal(status, WEIR_DRIVER);
+    fill_on(&world, block, BLOCK, 2, world.compute);
+    free_on(&world, block, world.compute);
+    world_close(&world);
+}
+
+/* The item is on the host; its copy back in is queued, and then the fetch fails. */
+static struct weir_item fail_to_fetch(struct world *world, CUresult (*record)(CUevent, CUstream), struct gate **gate) {
+    void *block = device_block(world, BLOCK, world->compute);
+    fill_on(world, block, BLOCK, 16, world->compute);
+    struct weir_item item = offload(world, block, world->compute);
+    assert_ok(weir_device_synchronize(world->device));
+    if (gate != NULL)
+        *gate = gate_close(world, world->to_device);
+    else
+        be_busy_if_lucky(world, world->to_device);
+    fail_records(world, record);
+    enum weir_status status = weir_offload_fetch(world->engine, item, world->other, &block);
+    world->device->driver = real;
+    assert_int_equal(status, WEIR_DRIVER);
+    return item;
+}
+
+static void fetch_again(struct world *world, struct weir_item item) {
+    void *block = fetch(world, item, world->other);
+    assert_pattern(world, block, BLOCK, 16, world->other);
+    free_on(world, block, world->other);
+}
+
+static void a_block_that_failed_to_come_in_is_not_reused_before_what_was_queued(void **state) {
+    (void)state;
+    struct world world;
+    struct gate *gate;
+    world_open(&world, one_block);
+    struct weir_item item = fail_to_fetch(&world, failing_record, &gate);
+    void *next = device_block(&world, BLOCK, world.other);
+    fill_on(&world, next, BLOCK, 17, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    assert_pattern(&world, next, BLOCK, 17, world.other);
+    free_on(&world, next, world.other);
+    fetch_again(&world, item);
+    world_close(&world);
+}
+
+static void the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block);
+    struct weir_item item = fail_to_fetch(&world, broken_record, NULL);
+    void *next = device_block(&world, BLOCK, world.other);
+    fill_on(&world, next, BLOCK, 17, world.other);
+    assert_pattern(&world, next, BLOCK, 17, world.other);
+    free_on(&world, next, world.other);
+    fetch_again(&world, item);
+    world_close(&world);
+}
+
+static void the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block);
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 18, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_ok(weir_device_synchronize(world.device));
+    struct gate *gate = gate_close(&world, world.to_device);
+    assert_ok(weir_offload_prefetch(world.engine, item, world.compute));
+    assert_ok(weir_offload_release(world.engine, item));
+    void *next = device_block(&world, BLOCK, world.other);
+    fill_on(&world, next, BLOCK, 19, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    assert_pattern(&world, next, BLOCK, 19, world.other);
+    free_on(&world, next, world.other);
+    world_close(&world);
+}
+
+static void destroy_engine_and_host_pool(struct world *world) {
+    weir_offload_destroy(world->engine);
+    weir_host_pool_destroy(world->host);
+    world->engine = NULL;
+    world->host = NULL;
+}
+
+static void an_engine_leaves_no_copy_out_when_it_is_destroyed(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 20, world.compute);
+    be_busy_if_lucky(&world, world.to_host);
+    offload(&world, block, world.compute);
+    destroy_engine_and_host_pool(&world);
+    world_close(&world);
+}
+
+static void an_engine_leaves_no_copy_in_when_it_is_destroyed(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){0});
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 21, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_ok(weir_device_synchronize(world.device));
+    be_busy_if_lucky(&world, world.to_device);
+    assert_ok(weir_offload_prefetch(world.engine, item, world.compute));
+    destroy_engine_and_host_pool(&world);
     world_close(&world);
 }
 
@@ -245,6 +378,12 @@ int main(int count, char **words) {
         gated_test(the_consumer_of_an_item_that_stayed_on_the_device_waits_for_its_producer),
         gated_test(a_program_is_not_given_a_host_block_that_a_copy_still_reads),
         gated_test(the_owner_of_a_block_that_failed_to_move_out_waits_for_what_was_queued),
+        gated_test(the_host_waits_for_what_was_queued_of_a_block_that_failed_to_move_out),
+        gated_test(a_block_that_failed_to_come_in_is_not_reused_before_what_was_queued),
+        gated_test(the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in),
+        gated_test(the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed),
+        gated_test(an_engine_leaves_no_copy_out_when_it_is_destroyed),
+        gated_test(an_engine_leaves_no_copy_in_when_it_is_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,10 @@ static void be_busy(struct world *world, weir_stream stream) {
     assert_ok(weir_device_submit(world->device, &work, stream));
 }
 
+void be_busy_if_lucky(struct world *world, weir_stream stream) {
+    if (is_lucky()) be_busy(world, stream);
+}
+
 struct gate *gate_close(struct world *world, weir_stream stream) {
     struct gate *gate = calloc(1, sizeof *gate);
     assert_non_null(gate);

@@ -49,6 +49,8 @@ struct gate;
 struct gate *gate_close(struct world *world, weir_stream stream);
 /* Opens it; the gate is gone. */
 void gate_open(struct gate *gate);
+/* Where the host itself waits no gate can hold a stream back; with WEIR_TEST_LUCKY set what follows on it takes a while. */
+void be_busy_if_lucky(struct world *world, weir_stream stream);
 /* A test's teardown: after a failure nothing may hang at a gate. */
 int open_all_gates(void **state);
 #define gated_test(name) cmocka_unit_test_teardown(name, open_all_gates)
