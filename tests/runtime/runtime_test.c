@@ -117,10 +117,12 @@ static void not_ready_is_an_answer_and_no_last_error(void **state) {
     assert_ok(cudaEventCreate(&event));
     shut(stream, &gate);
     assert_ok(cudaEventRecord(event, stream));
-    assert_cuda(cudaErrorNotReady, cudaStreamQuery(stream));
-    assert_cuda(cudaErrorNotReady, cudaEventQuery(event));
-    assert_ok(cudaPeekAtLastError());
-    open_gate(gate);
+    const cudaError_t of_stream = cudaStreamQuery(stream), of_event = cudaEventQuery(event);
+    const cudaError_t last = cudaPeekAtLastError();
+    open_gate(gate); /* before anything fails, which would leave it shut */
+    assert_cuda(cudaErrorNotReady, of_stream);
+    assert_cuda(cudaErrorNotReady, of_event);
+    assert_ok(last);
     assert_ok(cudaStreamSynchronize(stream));
     assert_ok(cudaEventQuery(event));
     assert_ok(cudaEventDestroy(event));
@@ -329,11 +331,13 @@ static void the_per_thread_default_stream_is_a_threads_own(void **state) {
     struct weir_emu_gate *gate;
     cudaError_t waited = cudaErrorUnknown;
     shut(cudaStreamPerThread, &gate);
-    assert_cuda(cudaErrorNotReady, cudaStreamQuery_ptsz(NULL));
+    const cudaError_t before = cudaStreamQuery_ptsz(NULL);
     in_another_thread(wait_for_own_stream, &waited); /* returns, although this thread's is held */
-    assert_ok(waited);
-    assert_cuda(cudaErrorNotReady, cudaStreamQuery_ptsz(NULL));
+    const cudaError_t after = cudaStreamQuery_ptsz(NULL);
     open_gate(gate);
+    assert_cuda(cudaErrorNotReady, before);
+    assert_ok(waited);
+    assert_cuda(cudaErrorNotReady, after);
     assert_ok(cudaStreamSynchronize_ptsz(NULL));
 }
 
@@ -374,11 +378,15 @@ static void kernels_are_ordered_and_counted_and_do_nothing(void **state) {
     assert_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     const uint64_t before = idle_kernels();
     shut(stream, &gate);
-    assert_ok(cudaLaunchKernel(&stub, grid, block, NULL, 0, stream));
-    assert_ok(__cudaGetKernel(&kernel, &stub));
-    assert_ok(__cudaLaunchKernel(kernel, grid, block, NULL, 0, stream));
-    assert_cuda(cudaErrorNotReady, cudaStreamQuery(stream));
+    const cudaError_t by_stub = cudaLaunchKernel(&stub, grid, block, NULL, 0, stream);
+    const cudaError_t found = __cudaGetKernel(&kernel, &stub);
+    const cudaError_t by_handle = __cudaLaunchKernel(kernel, grid, block, NULL, 0, stream);
+    const cudaError_t queried = cudaStreamQuery(stream);
     open_gate(gate);
+    assert_ok(by_stub);
+    assert_ok(found);
+    assert_ok(by_handle);
+    assert_cuda(cudaErrorNotReady, queried);
     assert_ok(cudaStreamSynchronize(stream));
     assert_int_equal(idle_kernels(), before + 2);
     assert_cuda(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(&other_stub, grid, block, NULL, 0, stream));

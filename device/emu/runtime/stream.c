@@ -12,6 +12,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
 
 RT_PASS(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), cuStreamCreate, (stream, flags))
 RT_PASS(cudaStreamCreate, (cudaStream_t * stream), cuStreamCreate, (stream, cudaStreamDefault))
+RT_PASS(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy_v2, (stream))
 RT_PASS(cudaStreamGetPriority, (cudaStream_t stream, int *priority), cuStreamGetPriority, (stream, priority))
 RT_PASS(cudaStreamGetFlags, (cudaStream_t stream, unsigned *flags), cuStreamGetFlags, (stream, flags))
 RT_PASS(cudaStreamGetId, (cudaStream_t stream, unsigned long long *id), cuStreamGetId, (stream, id))
@@ -34,15 +35,6 @@ RT_PASS(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *a
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     const cudaError_t begun = rt_begin();
     return rt_end_query(begun == cudaSuccess ? RT_CALL(cuStreamQuery, (stream)) : begun);
-}
-
-/* The default streams belong to their context. */
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-    const cudaError_t begun = rt_begin();
-    if (begun != cudaSuccess) return rt_end(begun);
-    if (stream == NULL || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
-        return rt_end(cudaErrorInvalidResourceHandle);
-    return rt_end(RT_CALL(cuStreamDestroy_v2, (stream)));
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
