@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool tells the emulated device's watch who has which bytes, in the same step under the lock in which it changes. */
+/* The pool tells the emulated device's watch who has which bytes, in the step under the lock in which that changes. */
 #include "alloc/pool.h"
 #include "device/watched.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts above tell the emulated device's watch, since no call of the driver shows it: which bytes a pool gives to
- * whom, when they come back, and when the host itself reads or writes bytes that queued work touches. On a real device,
- * or without a watch, nothing happens. They may be called with any lock held and inside host functions. */
+/* What the parts above tell the emulated device's watch, since no call of the driver shows it: which bytes a pool gives
+ * to whom, when they come back, and when the host itself reads or writes bytes that queued work touches. On a real
+ * device, or without a watch, nothing happens. They may be called with any lock held and inside host functions. */
 #ifndef WEIR_DEVICE_WATCHED_H
 #define WEIR_DEVICE_WATCHED_H
 

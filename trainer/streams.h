@@ -78,8 +78,8 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *                        once. They are in blocks of their own, which the pool orders
  *   train.step           the host reads the times of a step; without it the driver may say that they are not there yet
  *
- * One orders what train.step does too, and stands for the day when the host does not wait for each step: with both taken
- * out the watch notices.
+ * One orders what train.step does too, and stands for the day when the host does not wait for each step: with both
+ * taken out the watch notices.
  *
  *   train.updated        the next gather reads weights that the optimizer has changed
  *

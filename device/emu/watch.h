@@ -3,8 +3,8 @@
  *
  * Words. moment: a position in a queue, with all that is known to come before it. clock: for each queue, the position
  * up to which everything is known to come before (a vector clock); the host has one, for all its threads.
- * shadow: for each byte of a device's physical memory, and of the host memory that work names, its last write, the reads
- * since, whether it was ever written, and whether it is handed out.
+ * shadow: for each byte of a device's physical memory, and of the host memory that work names, its last write, the
+ * reads since, whether it was ever written, and whether it is handed out.
  *
  *     an access at (q, p) is ordered before a moment m   iff   p <= clock(m)[q]
  *     clock(operation) = join(clock of its queue so far, the host's, those of the moments it waits for)

@@ -204,8 +204,8 @@ static bool cut(struct emu_shadow *shadow, uint64_t address) {
     return true;
 }
 
-/* Goes through the segments of a leaf from number `first` on, up to the one that begins at or behind `end`. Those with the
- * history of *kept become part of it; it is the last one that stays. Gives true when `end` has been passed. */
+/* Goes through the segments of a leaf from number `first` on, up to the one that begins at or behind `end`. Those with
+ * the history of *kept become part of it; it is the last one that stays. Gives true when `end` has been passed. */
 static bool join_leaf(struct emu_shadow_leaf *leaf, uint32_t first, uint64_t start, uint64_t end,
                       struct segment **kept) {
     uint32_t to = first, from = first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A watch that is slow and obviously right: a graph of what was submitted, a history for each byte, and a search through
- * the graph whenever the order of two accesses is asked for. */
+/* A watch that is slow and obviously right: a graph of what was submitted, a history for each byte, and a search
+ * through the graph whenever the order of two accesses is asked for. */
 #ifndef WEIR_TESTS_WATCH_MODEL_H
 #define WEIR_TESTS_WATCH_MODEL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the watch does with what it finds: nothing when it is off, a line of the log when it is on, the end of the process
- * under abort, said on standard error whatever the log's level is. */
+/* What the watch does with what it finds: nothing when it is off, a line of the log when it is on, the end of the
+ * process under abort, said on standard error whatever the log's level is. */
 #include "tests/device/machine.h"
 
 #include <signal.h>
@@ -31,8 +31,8 @@ static int plant_a_race(void) {
     return (int)counts.reports; /* 0 or 1 */
 }
 
-/* Runs the race, in memory of addresses only, under settings and a level of the log; gives the status that the process ended with, what it said in
- * `said`. */
+/* Runs the race, in memory of addresses only, under settings and a level of the log; gives the status that the process
+ * ended with, and what it said in `said`. */
 static int run(const char *settings, const char *log, char *said, size_t room) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs of driver calls: work, events, waits, copies, host waits and hand-outs on several streams, of which one
- * is the legacy stream. After each call the watch has reported what a search through the whole graph of what was
+/* Random programs of driver calls: work, events, waits, copies, host waits and hand-outs on several streams, of which
+ * one is the legacy stream. After each call the watch has reported what a search through the whole graph of what was
  * submitted finds, byte by byte; no more, and no less. */
 #include "tests/device/watch_model.h"
 #include "tests/device/watch_scene.h"
@@ -59,8 +59,8 @@ static void show(const struct program *program, const char *what) {
                     program->model.found[i].first, program->model.found[i].bytes);
 }
 
-/* The same pairs. What is reported is the bytes of one way in which two race: a copy may race by what it reads and by what
- * it writes. The history by itself is compared to the byte in watch_shadow_test. */
+/* The same pairs. What is reported is the bytes of one way in which two race: a copy may race by what it reads and by
+ * what it writes. The history by itself is compared to the byte in watch_shadow_test. */
 static void compare(struct program *program, const char *what) {
     struct scene *scene = program->scene;
     const size_t count = scene_reports(scene);
@@ -179,7 +179,7 @@ static void step(struct program *program) {
     compare(program, what);
 }
 
-/* ---- the test ----------------------------------------------------------------------------------------------------- */
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
 
 static void open_streams(struct program *program) {
     const struct weir__driver *driver = program->scene->driver;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each wait of the trainer is needed: with it taken out, the watch ends a run that nothing held back and in which, for all
- * that is known, nothing went wrong. Those that order no memory are listed in trainer/streams.h with the reason. */
+/* Each wait of the trainer is needed: with it taken out, the watch ends a run that nothing held back and in which, for
+ * all that is known, nothing went wrong. Those that order no memory are listed in trainer/streams.h with the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
