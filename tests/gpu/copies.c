@@ -388,29 +388,32 @@ CASE(boxes_are_copied_with_their_pitches_and_heights, REFERENCE "cuMemcpy3D") {
 }
 
 CASE(boxes_are_copied_in_stream_order, REFERENCE "cuMemcpy3DAsync") {
-    enum { PITCH = 64, ROWS = 4, DEPTH = 3, ALL = PITCH * ROWS * DEPTH };
-    const CUdeviceptr from = new_block(ALL), to = new_block(ALL);
+    enum { WIDTH = 60, ROWS = 4, DEPTH = 3 };
+    CUdeviceptr from = 0, to = 0;
+    size_t from_pitch, to_pitch;
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    OK(cu.MemAllocPitch(&from, &from_pitch, WIDTH, ROWS * DEPTH, 4));
+    OK(cu.MemAllocPitch(&to, &to_pitch, WIDTH, ROWS * DEPTH, 4));
     CUDA_MEMCPY3D box;
     memset(&box, 0, sizeof box);
     box.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     box.srcDevice = from;
-    box.srcPitch = PITCH;
+    box.srcPitch = from_pitch;
     box.srcHeight = ROWS;
     box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     box.dstDevice = to;
-    box.dstPitch = PITCH;
+    box.dstPitch = to_pitch;
     box.dstHeight = ROWS;
-    box.WidthInBytes = PITCH;
+    box.WidthInBytes = WIDTH;
     box.Height = ROWS;
     box.Depth = DEPTH;
     struct gate *gate = hold(stream);
-    set(from, 5, ALL, stream);
+    set(from, 5, from_pitch * ROWS * DEPTH, stream);
     OK(cu.Memcpy3DAsync(&box, stream));
     stays_pending(stream);
     let_go(gate);
     OK(cu.StreamSynchronize(stream));
-    CHECK(device_all_are(to, ALL, 5));
+    for (size_t row = 0; row < ROWS * DEPTH; row++) CHECK(device_all_are(to + row * to_pitch, WIDTH, 5));
     OK(cu.StreamDestroy(stream));
     OK(cu.MemFree(from));
     OK(cu.MemFree(to));
