@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trainer/comm_local_state.h"
+#include "trainer/streams.h"
 
 /* ---- meetings ---------------------------------------------------------------------------------------------------- */
 
@@ -445,7 +446,7 @@ static enum weir_status local_attach(struct comm *c, struct weir_device *device)
 
 /* Waits for this rank's streams: no meeting touches its memory after that. */
 static void local_close(struct comm *c) {
-    if (c->device) weir_device_synchronize(c->device);
+    if (c->device) device_synchronize(c->device, "comm.close");
     local_tells_no_more(c);
 }
 

@@ -42,10 +42,12 @@ void fsdp_close(struct fsdp *f) {
 
 static enum weir_status pack_load(struct fsdp *f, struct pack *pack, uint64_t seed, real *host) {
     struct streams *s = f->streams;
+    const size_t bytes = (size_t)pack->shard * sizeof *host;
+    host_writes(s, host, bytes);
     if (!f->ops->routes) pack_initialise(pack, seed, host); /* else nobody computes with them */
     TRY(real_alloc(s, COMPUTE, pack->shard, &pack->master));
-    TRY(weir_copy(s->device, pack->master, host, (size_t)pack->shard * sizeof *host, s->stream[COMPUTE]));
-    return weir_stream_synchronize(s->device, s->stream[COMPUTE]); /* `host` is filled again */
+    TRY(weir_copy(s->device, pack->master, host, bytes, s->stream[COMPUTE]));
+    return streams_synchronize(s, "train.load", COMPUTE); /* `host` is filled again */
 }
 
 enum weir_status fsdp_initialise(struct fsdp *f, uint64_t seed) {
@@ -53,13 +55,13 @@ enum weir_status fsdp_initialise(struct fsdp *f, uint64_t seed) {
     for (int u = 0; u < f->units; u++)
         for (int p = 0; p < f->unit[u].packs; p++)
             if (f->unit[u].pack[p].shard > most) most = f->unit[u].pack[p].shard;
-    real *host = calloc((size_t)most, sizeof *host);
-    if (!host) return WEIR_OUT_OF_HOST_MEMORY;
+    void *host; /* (most) */
+    TRY(weir_host_alloc(f->streams->device, (size_t)most * sizeof(real), &host));
     enum weir_status status = WEIR_OK;
     for (int u = 0; u < f->units; u++)
         for (int p = 0; p < f->unit[u].packs && status == WEIR_OK; p++)
             status = pack_load(f, &f->unit[u].pack[p], seed, host);
-    free(host);
+    weir_host_free(f->streams->device, host);
     return status;
 }
 

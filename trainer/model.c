@@ -83,9 +83,11 @@ void model_close(struct model *m) {
     if (!m->streams) return;
     struct weir_device *device = m->streams->device;
     void *const pinned[] = {m->bias_host, m->host_counts, m->host_grouped, m->host_ids, m->host_batch, m->host_sums};
-    weir_device_synchronize(device); /* nothing queued may read host memory that goes */
-    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
+    const bool over = device_synchronize(device, "train.close") == WEIR_OK; /* nothing queued reads memory that goes */
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {
+        if (pinned[i] && over) host_writes(m->streams, pinned[i], 1); /* the first byte stands for all */
         if (pinned[i]) weir_host_free(device, pinned[i]);
+    }
     for (int64_t l = 0; l < m->shape.L && m->saved; l++) dispatch_close(&m->saved[l].dispatch);
     free(m->saved);
     free(m->load);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc/wait.h"
-
 static const char *const queue_names[QUEUES] = {"compute", "gather", "reduce", "exchange", "to_host", "to_device"};
 
 enum weir_status streams_open(struct streams *s, struct weir_device *device, struct weir_pool *pool) {

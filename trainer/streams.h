@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "alloc/wait.h"
 #include "device/watched.h"
 #include "trainer/real.h"
 #include "trainer/report.h"
@@ -69,6 +70,10 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *   train.reduced        the optimizer reads summed gradients
  *   train.counts         the host reads the rows a rank gets
  *   train.sums           the host reads the loss
+ *   train.load           the host fills the memory again that the weights at the start were copied from
+ *   train.close          host memory goes that copies read; the driver waits before it frees pinned memory, but that is
+ *                        no promise
+ *   comm.close           local ranks: a rank's memory may go, no collective touches it any more
  *
  * Three order no memory, and a run is right without them:
  *
@@ -84,16 +89,17 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *   train.updated        the next gather reads weights that the optimizer has changed
  *
  * The host fills the next batch without a wait of its own: it has waited for the counts of every layer (train.counts),
- * which come after the copy of the batch before. Its waits before host memory goes, or is filled at the start, are no
- * sites: the driver itself waits before it frees pinned memory, and copies of pageable memory are over when their call
- * returns. */
+ * which come after the copy of the batch before. */
 enum weir_status streams_wait(struct streams *s, const char *site, enum queue follower, weir_event event);
 enum weir_status streams_follow(struct streams *s, const char *site, enum queue follower, enum queue leader);
 /* Compute waits for an event, or for all that another stream has queued; the time goes to `cause`. */
 enum weir_status streams_await_event(struct streams *s, const char *site, enum cause cause, weir_event event);
 enum weir_status streams_await(struct streams *s, const char *site, enum cause cause, enum queue leader);
-/* The host waits for all that a stream has queued. */
+/* The host waits for all that a stream has queued; that all streams of a device have. */
 enum weir_status streams_synchronize(struct streams *s, const char *site, enum queue queue);
+static inline enum weir_status device_synchronize(struct weir_device *device, const char *site) {
+    return weir__mutated(site) ? WEIR_OK : weir_device_synchronize(device);
+}
 
 /* The host is about to write, has just come to read, host memory that copies touch: for the watch. */
 static inline void host_writes(struct streams *s, const void *address, size_t bytes) {

@@ -138,9 +138,8 @@ static enum weir_status run_open(struct run *r) {
 /* What is left on the device stays with the pool, which takes it back. */
 static void run_close(struct run *r) {
     struct weir_offload_stats stats = {.size = sizeof stats};
-    weir_device_synchronize(r->device);
     optim_close(&r->optim);
-    model_close(&r->model);
+    model_close(&r->model); /* all that was queued is over */
     if (r->offload && weir_offload_get_stats(r->offload, &stats) == WEIR_OK) report_offload(r->report, &stats);
     weir_offload_destroy(r->offload);
     weir_host_pool_destroy(r->host);

@@ -1,36 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each wait of the trainer is needed: with it taken out, the watch ends a run that nothing held back and in which, for
- * all that is known, nothing went wrong. Those that order no memory are listed in trainer/streams.h with the reason. */
+/* Each wait of the trainer is needed: with it taken out, the watch ends a run that nothing held back and in which, for all
+ * that is known, nothing went wrong. Those that order no memory are listed in trainer/streams.h with the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "spawn.h"
 
-static const char *const caught[] = {
-    "train.plan",          "train.rows",          "train.forward.came", "train.forward.back",
-    "train.backward.came", "train.backward.back", "train.weights",      "train.cast",
-    "train.reduced",       "train.counts",        "train.sums",
+static struct spawned s;
+
+/* ---- what is run ------------------------------------------------------------------------------------------------- */
+
+/* Two ranks; with Muon, with saved inputs sent away. */
+#define TRAIN(...)                                                                                                     \
+    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--dim=32", "--ffn=32", "--layers=3", "--seq=32", "--loss-chunk=32",   \
+          "--steps=2", "--no-progress", "--host-budget=8M", "--offload", "--comm=local", "--ranks=2", __VA_ARGS__)
+
+/* Two steps, a validation after each. */
+static void train(void) { TRAIN("--eval-every=1", "--eval-batches=2"); }
+/* Two steps, after which the host waits for nothing more. */
+static void train_only(void) { TRAIN("--eval-every=0"); }
+/* Local ranks that close with collectives in flight. */
+static void leave(void) { SPAWN(&s, RANKS_PROGRAM, "left", "local"); }
+
+static const struct {
+    const char *site;
+    void (*run)(void);
+} caught[] = {
+    {"train.plan", train},         {"train.rows", train},          {"train.forward.came", train},
+    {"train.forward.back", train}, {"train.backward.came", train}, {"train.backward.back", train},
+    {"train.weights", train},      {"train.cast", train},          {"train.reduced", train},
+    {"train.counts", train},       {"train.sums", train},          {"train.load", train},
+    {"train.close", train_only},   {"comm.close", leave},
 };
 static const char *const redundant[] = {"train.released", "train.summed", "train.step", "train.updated"};
 /* Each of the two is redundant while there is the other. */
 static const char each_for_the_other[] = "train.updated,train.step";
 
-static struct spawned s;
+enum { CAUGHT = sizeof caught / sizeof *caught, REDUNDANT = sizeof redundant / sizeof *redundant };
 
-/* A step and a validation of two ranks; with Muon, with saved inputs sent away. */
-static void train_without(const char *sites) {
+static void run_without(const char *sites, void (*run)(void)) {
     char machine[] = "watch:abort,clock:virtual";
     if (sites)
         setenv("WEIR_MUTATE", sites, 1);
     else
         unsetenv("WEIR_MUTATE");
     setenv("WEIR_EMU", machine, 1);
-    SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--dim=32", "--ffn=32", "--layers=3", "--seq=32", "--eval-every=1",
-          "--eval-batches=2", "--loss-chunk=32", "--steps=2", "--no-progress", "--host-budget=8M", "--offload",
-          "--comm=local", "--ranks=2");
+    run();
     unsetenv("WEIR_MUTATE");
 }
+
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void need_mutations(void) {
 #if defined(NDEBUG)
@@ -41,13 +61,16 @@ static void need_mutations(void) {
 
 static void a_run_with_all_its_waits_is_clean(void **state) {
     (void)state;
-    train_without(NULL);
-    ASSERT_STATUS(&s, 0);
+    void (*const all[])(void) = {train, train_only, leave};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        run_without(NULL, all[i]);
+        ASSERT_STATUS(&s, 0);
+    }
 }
 
-static void expect_caught(const char *sites) {
+static void expect_caught(const char *sites, void (*run)(void)) {
     enum { ABORTED = 128 + 6 };
-    train_without(sites);
+    run_without(sites, run);
     if (s.status != ABORTED || !strstr(s.err_text, "watch:abort: "))
         fail_msg("without %s: status %d; %s", sites, s.status, s.err_text);
 }
@@ -55,19 +78,18 @@ static void expect_caught(const char *sites) {
 static void the_watch_catches_every_wait_that_is_taken_out(void **state) {
     (void)state;
     need_mutations();
-    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) expect_caught(caught[i]);
-    expect_caught(each_for_the_other);
-    print_message("mutations: %zu caught, %zu redundant\n", sizeof caught / sizeof *caught,
-                  sizeof redundant / sizeof *redundant);
+    for (size_t i = 0; i < CAUGHT; i++) expect_caught(caught[i].site, caught[i].run);
+    expect_caught(each_for_the_other, train);
 }
 
 static void waits_that_order_no_memory_are_not_missed(void **state) {
     (void)state;
     need_mutations();
-    for (size_t i = 0; i < sizeof redundant / sizeof *redundant; i++) {
-        train_without(redundant[i]);
+    for (size_t i = 0; i < REDUNDANT; i++) {
+        run_without(redundant[i], train);
         if (s.status != 0) fail_msg("without %s: status %d; %s", redundant[i], s.status, s.err_text);
     }
+    print_message("mutations: %d caught, %d redundant\n", CAUGHT, REDUNDANT);
 }
 
 int main(void) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/watched.h"
 #include "trainer/comm_local.h"
 #include "trainer/launch.h"
 
@@ -307,6 +308,10 @@ static void scene_talk(void) {
     if (comm.rank == 0) fprintf(stderr, "no line's end");
 }
 
+static _Thread_local int32_t *left; /* memory that the rank uses for something else once it has closed */
+
+static void scene_left(void) { left = queue_exchange(COMM_WORLD, LANE_REDUCE, 0, new_stream()).recv; }
+
 static const struct {
     const char *name;
     void (*play)(void);
@@ -324,7 +329,8 @@ static const struct {
               {"other_collective", scene_other_collective},
               {"other_host_collective", scene_other_host_collective},
               {"wait", scene_wait},
-              {"talk", scene_talk}};
+              {"talk", scene_talk},
+              {"left", scene_left}};
 
 /* ---- a rank ------------------------------------------------------------------------------------------------------- */
 
@@ -343,6 +349,7 @@ static int play(const char *name) {
     fflush(NULL);
     int failure = comm.table->failure(&comm, NULL, 0);
     comm.table->close(&comm);
+    if (left) weir__device_host_access(device, left, sizeof *left, true);
     return wrong ? 99 : failure;
 }
 
