@@ -442,6 +442,29 @@ static void a_variable_has_zeroed_memory_of_its_size_a_device(void **state) {
     assert_cuda(cudaErrorInvalidSymbol, cudaGetSymbolAddress(&again, &shadow));
 }
 
+static void *init_module(void *module) {
+    assert_int_equal(__cudaInitModule(module), 1);
+    return NULL;
+}
+
+static void managed_variables_are_the_hosts_too(void **state) {
+    (void)state;
+    int *managed = NULL, back = -1;
+    void **module = __cudaRegisterFatBinary(image), *address = NULL;
+    __cudaRegisterManagedVar(module, (void **)&managed, NULL, "managed", 0, sizeof *managed, 0, 0);
+    __cudaRegisterFatBinaryEnd(module);
+    in_another_thread(init_module, module);
+    init_module(module); /* changes nothing */
+    assert_non_null(managed);
+    assert_int_equal(*managed, 0);
+    *managed = 4;
+    assert_ok(cudaMemcpyFromSymbol(&back, managed, sizeof back, 0, cudaMemcpyDeviceToHost));
+    assert_int_equal(back, 4);
+    assert_ok(cudaGetSymbolAddress(&address, managed));
+    assert_ptr_equal(address, managed);
+    __cudaUnregisterFatBinary(module);
+}
+
 static void the_drivers_entries_are_found_by_version(void **state) {
     (void)state;
     void *entry = NULL, *older = NULL;
@@ -481,6 +504,7 @@ int main(void) {
         TEST(kernels_are_ordered_and_counted_and_do_nothing),
         TEST(a_pushed_configuration_is_popped_once),
         TEST(a_variable_has_zeroed_memory_of_its_size_a_device),
+        TEST(managed_variables_are_the_hosts_too),
         TEST(the_drivers_entries_are_found_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

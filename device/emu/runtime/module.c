@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/error.h"
 
@@ -18,6 +19,7 @@ struct managed {
     void **pointer; /* through which the host code finds it */
     const char *name;
     size_t bytes;
+    _Atomic(void *) memory;
 };
 
 struct rt_module {
@@ -25,7 +27,6 @@ struct rt_module {
     _Atomic(cudaLibrary_t) library;
     struct kernel *kernels;
     struct managed *managed;
-    atomic_int managed_state; /* 0: no memory yet, 1: it is being made, 2: made */
 };
 
 struct kernel {
@@ -213,21 +214,27 @@ void __cudaRegisterManagedVar(void **handle, void **pointer, char *device_name, 
                               size_t bytes, int constant, int global) {
     (void)device_name, (void)external, (void)constant, (void)global;
     struct rt_module *module = (struct rt_module *)handle;
-    struct managed *managed = module != NULL ? malloc(sizeof *managed) : NULL;
+    struct managed *managed = module != NULL ? calloc(1, sizeof *managed) : NULL;
     if (managed == NULL) return;
-    *managed = (struct managed){.next = module->managed, .pointer = pointer, .name = name, .bytes = bytes};
+    managed->next = module->managed;
+    managed->pointer = pointer;
+    managed->name = name;
+    managed->bytes = bytes;
     module->managed = managed;
 }
 
 /* Pinned host memory does as well where the driver has no managed memory: all memory of an emulated device is the
- * host's. */
-static cudaError_t give_memory(struct rt_module *module, const struct managed *managed) {
-    void *memory = NULL;
+ * host's. Another thread may be at it too: the first one's memory counts, and both return when it is there. */
+static cudaError_t give_memory(struct rt_module *module, struct managed *managed) {
+    void *none = NULL, *memory = NULL;
+    if (atomic_load(&managed->memory) != NULL) return cudaSuccess;
     cudaError_t code = RT_CALL(cuMemAllocManaged, (&memory, managed->bytes, cudaMemAttachGlobal));
-    if (code == cudaErrorNotSupported) code = RT_CALL(cuMemHostAlloc, (&memory, managed->bytes, cudaHostAllocPortable));
+    const bool pinned = code == cudaErrorNotSupported;
+    if (pinned) code = RT_CALL(cuMemHostAlloc, (&memory, managed->bytes, cudaHostAllocPortable));
     if (code != cudaSuccess) return code;
-    for (size_t i = 0; i < managed->bytes; i++) ((volatile char *)memory)[i] = 0;
-    *managed->pointer = memory;
+    memset(memory, 0, managed->bytes);
+    if (!atomic_compare_exchange_strong(&managed->memory, &none, memory))
+        return pinned ? RT_CALL(cuMemFreeHost, (memory)) : RT_CALL(cuMemFree_v2, (memory));
     rt_variable_add(module, memory, managed->name, managed->bytes, memory);
     return cudaSuccess;
 }
@@ -235,15 +242,14 @@ static cudaError_t give_memory(struct rt_module *module, const struct managed *m
 /* Called before the host touches a managed variable of the module, once or from several threads at once. */
 char __cudaInitModule(void **handle) {
     struct rt_module *module = (struct rt_module *)handle;
-    int state = 0;
-    if (module == NULL) return 0;
-    if (!atomic_compare_exchange_strong(&module->managed_state, &state, 1)) return 1;
-    cudaError_t code = module->managed != NULL ? rt_begin() : cudaSuccess;
-    for (struct managed *managed = module->managed; managed != NULL && code == cudaSuccess; managed = managed->next)
+    if (module == NULL || module->managed == NULL) return module != NULL;
+    cudaError_t code = rt_begin();
+    for (struct managed *managed = module->managed; managed != NULL && code == cudaSuccess; managed = managed->next) {
         code = give_memory(module, managed);
+        if (code == cudaSuccess) __atomic_store_n(managed->pointer, atomic_load(&managed->memory), __ATOMIC_RELEASE);
+    }
     if (code != cudaSuccess)
         weir__log(WEIR__LOG_ERROR, "emulated runtime: no memory for managed variables: %s", cudaGetErrorString(code));
-    atomic_store(&module->managed_state, 2);
     rt_end(code);
     return code == cudaSuccess;
 }
