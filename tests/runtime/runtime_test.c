@@ -442,6 +442,39 @@ static void a_variable_has_zeroed_memory_of_its_size_a_device(void **state) {
     assert_cuda(cudaErrorInvalidSymbol, cudaGetSymbolAddress(&again, &shadow));
 }
 
+struct found {
+    pthread_t thread;
+    void *address;
+    cudaKernel_t kernel;
+    cudaError_t of_address, of_kernel;
+};
+
+static void *find_both(void *argument) {
+    struct found *found = argument;
+    found->of_address = cudaGetSymbolAddress(&found->address, &shadow);
+    found->of_kernel = __cudaGetKernel(&found->kernel, &stub);
+    return NULL;
+}
+
+static void threads_that_come_at_once_find_one_variable(void **state) {
+    (void)state;
+    enum { THREADS = 8 };
+    struct found found[THREADS];
+    void **module = __cudaRegisterFatBinary(image);
+    __cudaRegisterVar(module, (char *)&shadow, NULL, "shadow", 0, sizeof shadow, 0, 0);
+    __cudaRegisterFunction(module, &stub, NULL, "a_kernel", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFatBinaryEnd(module);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&found[i].thread, NULL, find_both, &found[i]), 0);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(found[i].thread, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_ok(found[i].of_address);
+        assert_ok(found[i].of_kernel);
+        assert_ptr_equal(found[i].address, found[0].address);
+        assert_non_null(found[i].kernel);
+    }
+    __cudaUnregisterFatBinary(module);
+}
+
 static void *init_module(void *module) {
     assert_int_equal(__cudaInitModule(module), 1);
     return NULL;
@@ -504,6 +537,7 @@ int main(void) {
         TEST(kernels_are_ordered_and_counted_and_do_nothing),
         TEST(a_pushed_configuration_is_popped_once),
         TEST(a_variable_has_zeroed_memory_of_its_size_a_device),
+        TEST(threads_that_come_at_once_find_one_variable),
         TEST(managed_variables_are_the_hosts_too),
         TEST(the_drivers_entries_are_found_by_version),
     };

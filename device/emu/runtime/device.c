@@ -2,7 +2,6 @@
 /* Devices: how many, which one a thread uses, what it can. */
 #include "device/emu/runtime/rt.h"
 
-
 /* ---- which ------------------------------------------------------------------------------------------------------ */
 
 cudaError_t cudaGetDeviceCount(int *count) {
@@ -95,7 +94,7 @@ cudaError_t cudaDeviceReset(void) {
 /* ---- what a device can ------------------------------------------------------------------------------------------ */
 
 RT_PASS_DEVICE(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device), device,
-            cuDeviceGetAttribute, (value, attribute, device))
+               cuDeviceGetAttribute, (value, attribute, device))
 RT_PASS_DEVICE(cudaDeviceGetPCIBusId, (char *id, int room, int device), device, cuDeviceGetPCIBusId, (id, room, device))
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id) {
@@ -104,7 +103,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id) {
 }
 
 RT_PASS(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), cuCtxSetLimit, (limit, value))
-RT_PASS(cudaDeviceGetLimit, (size_t *value, enum cudaLimit limit), cuCtxGetLimit, (value, limit))
+RT_PASS(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit), cuCtxGetLimit, (value, limit))
 RT_PASS(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest), cuCtxGetStreamPriorityRange, (least, greatest))
 
 /* Preferences, which have no meaning here: taken, and the default told. */

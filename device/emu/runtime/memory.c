@@ -38,7 +38,7 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *place, struct cudaExtent extent)
     return cudaMallocPitch(&place->ptr, &place->pitch, extent.width, rows);
 }
 
-RT_PASS(cudaMemGetInfo, (size_t *free_bytes, size_t *total_bytes), cuMemGetInfo_v2, (free_bytes, total_bytes))
+RT_PASS(cudaMemGetInfo, (size_t * free_bytes, size_t *total_bytes), cuMemGetInfo_v2, (free_bytes, total_bytes))
 
 /* ---- managed memory --------------------------------------------------------------------------------------------- */
 
@@ -105,8 +105,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     enum rt_pointer_attribute wanted[] = {RT_POINTER_MEMORY_TYPE, RT_POINTER_IS_MANAGED, RT_POINTER_ORDINAL,
                                           RT_POINTER_DEVICE, RT_POINTER_HOST};
     void *places[] = {&type, &managed, &device, &on_device, &on_host};
-    const cudaError_t code =
-        RT_CALL(cuPointerGetAttributes, (sizeof wanted / sizeof *wanted, wanted, places, address));
+    const cudaError_t code = RT_CALL(cuPointerGetAttributes, (sizeof wanted / sizeof *wanted, wanted, places, address));
     if (code != cudaSuccess) return rt_end(code);
     if (type == 0) return rt_end(tell_unregistered(attributes, (void *)(size_t)address));
     attributes->type = (managed & 0xff) != 0      ? cudaMemoryTypeManaged /* the driver may write one byte */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the driver, makes contexts current, keeps last errors. No lock of ours is held across a driver call: under the
  * virtual clock another thread may go on in there, and must not find us locked. */
-#include "device/emu/runtime/refused.h"
 #include "device/emu/runtime/rt.h"
+#include "device/emu/runtime/refused.h"
 
 #include <dlfcn.h>
 #include <libgen.h>

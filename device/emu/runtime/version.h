@@ -4,8 +4,8 @@
 #ifndef WEIR_EMU_RUNTIME_VERSION_H
 #define WEIR_EMU_RUNTIME_VERSION_H
 
-#include "device/emu/runtime/rt.h"
 #include "device/emu/runtime/properties.h"
+#include "device/emu/runtime/rt.h"
 
 #if RT_MAJOR == 12
 #define RT_NEW(name)    name##_v2
@@ -27,8 +27,7 @@ RT_13_PTSZ_LIST(RT_DECLARE_PTSZ)
 
 /* versioned.c: a device attribute; one that the driver does not know is 0. */
 int rt_attribute(int attribute, int device);
-#define RT_FILL(member, attribute)                                                                                     \
-    properties->member = (__typeof__(properties->member))rt_attribute(attribute, device);
+#define RT_FILL(member, attribute) properties->member = (__typeof__(properties->member))rt_attribute(attribute, device);
 /* Name, uuid and capacity; places are those of the properties' members. */
 cudaError_t rt_identify(int device, char *name, size_t room, cudaUUID_t *uuid, size_t *bytes);
 
