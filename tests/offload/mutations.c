@@ -38,6 +38,8 @@ static const struct {
     {"offload.in.undo", "a_block_that_failed_to_come_in_is_not_reused_before_what_was_queued", STREAM},
     {"offload.in.undo.host", "the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in", HOST},
     {"offload.release", "the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed", STREAM},
+    {"offload.release", "the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused_before_its_producer",
+     STREAM},
     {"offload.destroy.out", "an_engine_leaves_no_copy_out_when_it_is_destroyed", HOST},
     {"offload.destroy.in", "an_engine_leaves_no_copy_in_when_it_is_destroyed", HOST},
 };
@@ -103,7 +105,10 @@ static void the_watch_catches_each_order_that_is_taken_out_where_nothing_is_held
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strstr(said, "watch:abort: ") == NULL)
             fail_msg("%s without %s: status %d; %s", orders[i].test, orders[i].site, status, said);
     }
-    print_message("mutations: %zu caught, 0 redundant\n", sizeof orders / sizeof *orders);
+    int caught = 0; /* sites, each once */
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        caught += i == 0 || strcmp(orders[i - 1].site, orders[i].site) != 0;
+    print_message("mutations: %d caught, 0 redundant\n", caught);
 }
 
 int main(void) {

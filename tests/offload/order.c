@@ -332,6 +332,25 @@ static void the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_pa
     world_close(&world);
 }
 
+static void the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused_before_its_producer(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, (struct world_options){.capacity_bytes = BLOCK + BLOCK / 2, .host_budget_bytes = BLOCK / 2});
+    void *block = device_block(&world, BLOCK, world.compute);
+    struct gate *gate = gate_close(&world, world.compute);
+    fill_on(&world, block, BLOCK, 22, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_int_equal(engine_stats(&world).kept, 1);
+    assert_ok(weir_offload_release(world.engine, item));
+    void *next = device_block(&world, BLOCK, world.other);
+    fill_on(&world, next, BLOCK, 23, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    assert_pattern(&world, next, BLOCK, 23, world.other);
+    free_on(&world, next, world.other);
+    world_close(&world);
+}
+
 static void destroy_engine_and_host_pool(struct world *world) {
     weir_offload_destroy(world->engine);
     weir_host_pool_destroy(world->host);
@@ -382,6 +401,7 @@ int main(int count, char **words) {
         gated_test(a_block_that_failed_to_come_in_is_not_reused_before_what_was_queued),
         gated_test(the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in),
         gated_test(the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed),
+        gated_test(the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused_before_its_producer),
         gated_test(an_engine_leaves_no_copy_out_when_it_is_destroyed),
         gated_test(an_engine_leaves_no_copy_in_when_it_is_destroyed),
     };
