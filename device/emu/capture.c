@@ -315,7 +315,7 @@ static CUresult join(struct emu_queue *queue, CUevent event) {
     if (capture == NULL || capture->invalid) return CUDA_ERROR_INVALID_VALUE;
     if (queue == queue->context->legacy)
         return invalidate(capture, captures_blocking(capture, queue->context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-                                                                             : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+                                                                              : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return add_member(capture, queue, &capture->marks[event->capture_node]) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

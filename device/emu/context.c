@@ -72,8 +72,7 @@ CUresult cuInit(unsigned flags) {
     char message[300] = "";
     const struct emu_complaint complaint = {message, sizeof message};
     emu_lock();
-    const bool usable =
-        atomic_load(&initialised) || (emu_settings_use(complaint) && prepare_machine(complaint));
+    const bool usable = atomic_load(&initialised) || (emu_settings_use(complaint) && prepare_machine(complaint));
     if (usable) atomic_store(&initialised, true);
     emu_unlock();
     if (!usable) weir__log(WEIR__LOG_ERROR, "emulated driver: %s", message);
@@ -81,6 +80,7 @@ CUresult cuInit(unsigned flags) {
 }
 
 CUresult weirEmuConfigure(const char *settings, char *message, size_t room) {
+    if (message == NULL) room = 0;
     if (room > 0) message[0] = '\0';
     const bool good = emu_settings_settle(settings, (struct emu_complaint){message, room});
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -7,14 +7,21 @@
  * page: a physical handle. mapping: a page, whole, at an address. reservation: a run of addresses. gate: what holds
  * streams until it is opened.
  *
- * Layers, each calling only downwards:
+ * Rooms, from what programs call down to plain data:
  *
- *     entries_*.c   check arguments, then one or two calls down        entry.c    what every call begins with
- *     context.c     devices, contexts, who is current                  capture.c  graphs
- *     stream.c event.c gate.c   handles over queues                    faults.c   calls that are made to fail
- *     queue.c       operations and their order                         memory.c host.c    the books of addresses
- *     clock_real.c clock_virtual.c   make operations happen            watch*.c   the order of accesses
- *     backing.c     mmap, memfd                                        ranges.c slots.c settings.c profile.c   plain data
+ *     entries_*.c variants.c    the driver's entries: check arguments, then one or two calls down; entry.c: what every
+ *                               call begins with; faults.c: calls that are made to fail; names.c: entries by name only
+ *     context.c                 devices, contexts, who is current
+ *     stream.c event.c gate.c   handles over queues; submit.c: copies, sets, waits and records on their way to a queue
+ *     capture.c graph*.c        streams in capture, graphs, their launches and their memory
+ *     kernel.c pool.c           images and kernels, which do nothing; the driver's own memory pools
+ *     queue.c cost.c            operations, their order, and what they take
+ *     clock_real.c              makes them happen: a thread a stream
+ *     clock_virtual.c virtual_*.c   or discrete events
+ *     memory*.c host.c          the books of addresses; backing.c: mmap and memfd
+ *     watch*.c                  the order of accesses
+ *     settings.c profile.c quantity.c attributes.c ranges.c slots.c     plain data and readers
+ *     abi/ runtime/ profiles/   the driver's names and versions; libcudart over it; machines
  *
  * One lock guards everything. It is held for the books only: not while an operation runs, nor while the host waits. */
 #ifndef WEIR_EMU_EMU_H
@@ -66,7 +73,7 @@ struct CUctx_st {
     bool alive;
     bool primary;
     CUdevice device;
-    unsigned retained;        /* a primary one: by cuDevicePrimaryCtxRetain; a reset keeps it */
+    unsigned retained; /* a primary one: by cuDevicePrimaryCtxRetain; a reset keeps it */
     unsigned flags;
     struct emu_queue *queues; /* every queue that was ever used here; never freed, so that points stay valid */
     struct emu_queue *legacy;

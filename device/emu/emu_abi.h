@@ -35,7 +35,7 @@ enum weir_emu_gate_flags {
 };
 
 /* Names no stream: usable on any at once. */
-#define WEIR_EMU_ANY_STREAM ((CUstream)~(uintptr_t)0)
+#define WEIR_EMU_ANY_STREAM ((CUstream) ~(uintptr_t)0)
 
 enum weir_emu_report_kind {
     WEIR_EMU_RACE = 1,          /* two accesses without order, of which one writes */
@@ -47,10 +47,10 @@ enum weir_emu_report_kind {
 struct weir_emu_report {
     size_t size; /* in: sizeof(struct weir_emu_report) */
     enum weir_emu_report_kind kind;
-    int device;              /* whose bytes; -1: host memory */
-    const void *address;     /* the first byte concerned, as `second` names it */
-    size_t bytes;            /* how many */
-    char first[96];          /* what it was: the work's name, or "cuMemUnmap by the host" */
+    int device;          /* whose bytes; -1: host memory */
+    const void *address; /* the first byte concerned, as `second` names it */
+    size_t bytes;        /* how many */
+    char first[96];      /* what it was: the work's name, or "cuMemUnmap by the host" */
     char second[96];
     uint64_t first_stream, first_position; /* stream number as in weirEmuStreamNumber; the host is ~0 */
     uint64_t second_stream, second_position;
@@ -87,9 +87,10 @@ struct weir_emu_counts {
  * emu_profile, emu_machine: the profile, the machine in force; after cuInit.
  *
  * emu_now: the clock's time. emu_pause: the calling thread does nothing for so long. emu_thread_begin, emu_thread_end:
- *   the calling thread takes part in the virtual clock (the thread that calls cuInit does already). The names, copied, decide ties.
- *   Threads that begin together wait for one another, so that it does not matter which comes first; 1: at once. A thread that is
- *   to wait for others by any means but the driver's (a join) ends first and begins again afterwards.
+ *   the calling thread takes part in the virtual clock (the thread that calls cuInit does already). The names, copied,
+ *   decide ties. Threads that begin together wait for one another, so that it does not matter which comes first; 1: at
+ *   once. A thread that is to wait for others by any means but the driver's (a join) ends first and begins again
+ *   afterwards.
  *
  * emu_gate_hold: what is queued on the stream later waits at the gate. emu_gate_wait: the calling thread waits.
  *   emu_gate_open: may be called in a host function too, and before anything waits; under the virtual clock it opens
@@ -113,7 +114,7 @@ struct weir_emu_counts {
     X(emu_machine, weirEmuMachine, (struct weir_emu_machine * machine))                                                \
     X(emu_now, weirEmuNow, (uint64_t * ns))                                                                            \
     X(emu_pause, weirEmuPause, (uint64_t ns))                                                                          \
-    X(emu_thread_begin, weirEmuThreadBegin, (const char *name, unsigned together))                                    \
+    X(emu_thread_begin, weirEmuThreadBegin, (const char *name, unsigned together))                                     \
     X(emu_thread_end, weirEmuThreadEnd, (void))                                                                        \
     X(emu_gate_create, weirEmuGateCreate, (struct weir_emu_gate * *gate, unsigned flags))                              \
     X(emu_gate_hold, weirEmuGateHold, (struct weir_emu_gate * gate, CUstream stream))                                  \
@@ -129,7 +130,7 @@ struct weir_emu_counts {
     X(emu_host_access, weirEmuHostAccess, (const void *address, size_t bytes, int write))                              \
     X(emu_watch_report, weirEmuWatchReport, (size_t index, struct weir_emu_report * report))                           \
     X(emu_watch_clear, weirEmuWatchClear, (void))                                                                      \
-    X(emu_stream_number, weirEmuStreamNumber, (CUstream stream, uint64_t *number))                                     \
+    X(emu_stream_number, weirEmuStreamNumber, (CUstream stream, uint64_t * number))                                    \
     X(emu_counts, weirEmuCounts, (struct weir_emu_counts * counts))
 
 #endif

@@ -48,20 +48,19 @@
     X(cuDeviceGetExecAffinitySupport, (int *supported, CUexecAffinityType type, CUdevice device))
 
 #define EMU_MEMORY_LIST(X)                                                                                             \
-    X(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element))       \
+    X(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element))      \
     X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags))                                        \
     X(cuMemAllocHost_v2, (void **address, size_t bytes))                                                               \
     X(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *host, unsigned flags))                               \
     X(cuMemHostGetFlags, (unsigned *flags, void *host))                                                                \
     X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *address))                             \
-    X(cuMemGetAllocationPropertiesFromHandle,                                                                          \
-      (CUmemAllocationProp * properties, CUmemGenericAllocationHandle handle))                                         \
+    X(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp * properties, CUmemGenericAllocationHandle handle)) \
     X(cuMemGetAccess, (unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address))                 \
     X(cuMemExportToShareableHandle,                                                                                    \
       (void *place, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags))    \
     X(cuMemImportFromShareableHandle,                                                                                  \
       (CUmemGenericAllocationHandle * handle, void *shared, CUmemAllocationHandleType type))                           \
-    X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address))                               \
+    X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address))                              \
     X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address))                         \
     X(cuPointerGetAttributes, (unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address))     \
     X(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr address))                  \
@@ -95,8 +94,7 @@
     X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                         \
     X(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes))    \
     X(cuMemcpyPeerAsync,                                                                                               \
-      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,                   \
-       CUstream stream))                                                                                               \
+      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream)) \
     X(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *copy))                                                                      \
     X(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy))                                                             \
     X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream))                                                \
@@ -116,8 +114,7 @@
     X(cuMemsetD32_v2, (CUdeviceptr at, unsigned value, size_t count))                                                  \
     X(cuMemsetD32Async, (CUdeviceptr at, unsigned value, size_t count, CUstream stream))                               \
     X(cuMemsetD2D32_v2, (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height))                   \
-    X(cuMemsetD2D32Async,                                                                                              \
-      (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream))
+    X(cuMemsetD2D32Async, (CUdeviceptr at, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream))
 
 #define EMU_STREAM_LIST(X)                                                                                             \
     X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))                                   \
@@ -142,16 +139,14 @@
     X(cuModuleUnload, (CUmodule module))                                                                               \
     X(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode))                                                            \
     X(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                                 \
-    X(cuModuleGetGlobal_v2, (CUdeviceptr * address, size_t *bytes, CUmodule module, const char *name))                 \
-    X(cuLibraryLoadData,                                                                                               \
-      (CUlibrary * library, const void *image, CUjit_option *jit_options, void **jit_values, unsigned jit_count,       \
-       CUlibraryOption *options, void **values, unsigned count))                                                       \
-    X(cuLibraryLoadFromFile,                                                                                           \
-      (CUlibrary * library, const char *path, CUjit_option *jit_options, void **jit_values, unsigned jit_count,        \
-       CUlibraryOption *options, void **values, unsigned count))                                                       \
+    X(cuModuleGetGlobal_v2, (CUdeviceptr * address, size_t * bytes, CUmodule module, const char *name))                \
+    X(cuLibraryLoadData, (CUlibrary * library, const void *image, CUjit_option *jit_options, void **jit_values,        \
+                          unsigned jit_count, CUlibraryOption *options, void **values, unsigned count))                \
+    X(cuLibraryLoadFromFile, (CUlibrary * library, const char *path, CUjit_option *jit_options, void **jit_values,     \
+                              unsigned jit_count, CUlibraryOption *options, void **values, unsigned count))            \
     X(cuLibraryUnload, (CUlibrary library))                                                                            \
     X(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name))                                    \
-    X(cuLibraryGetGlobal, (CUdeviceptr * address, size_t *bytes, CUlibrary library, const char *name))                 \
+    X(cuLibraryGetGlobal, (CUdeviceptr * address, size_t * bytes, CUlibrary library, const char *name))                \
     X(cuKernelGetFunction, (CUfunction * function, CUkernel kernel))                                                   \
     X(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel))                                                      \
     X(cuKernelGetName, (const char **name, CUkernel kernel))                                                           \
@@ -176,22 +171,19 @@
       (int *blocks, CUfunction function, int threads, size_t shared_bytes))                                            \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                                            \
       (int *blocks, CUfunction function, int threads, size_t shared_bytes, unsigned flags))                            \
-    X(cuOccupancyMaxPotentialBlockSize,                                                                                \
-      (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,            \
-       int limit))                                                                                                     \
+    X(cuOccupancyMaxPotentialBlockSize, (int *least_grid, int *block, CUfunction function,                             \
+                                         CUoccupancyB2DSize shared_of, size_t shared_bytes, int limit))                \
     X(cuOccupancyMaxPotentialBlockSizeWithFlags,                                                                       \
-      (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,            \
-       int limit, unsigned flags))                                                                                     \
+      (int *least_grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes, int limit, \
+       unsigned flags))                                                                                                \
     X(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * shared_bytes, CUfunction function, int blocks, int threads))  \
     X(cuLibraryGetModule, (CUmodule * module, CUlibrary library))                                                      \
     X(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function))                                           \
-    X(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUlinkState * state))                    \
-    X(cuLinkAddData_v2,                                                                                                \
-      (CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,             \
-       CUjit_option *options, void **values))                                                                          \
-    X(cuLinkAddFile_v2,                                                                                                \
-      (CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,                \
-       void **values))                                                                                                 \
+    X(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUlinkState *state))                     \
+    X(cuLinkAddData_v2, (CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,           \
+                         unsigned count, CUjit_option *options, void **values))                                        \
+    X(cuLinkAddFile_v2, (CUlinkState state, CUjitInputType type, const char *path, unsigned count,                     \
+                         CUjit_option *options, void **values))                                                        \
     X(cuLinkComplete, (CUlinkState state, void **image, size_t *bytes))                                                \
     X(cuLinkDestroy, (CUlinkState state))                                                                              \
     X(cuOccupancyMaxPotentialClusterSize, (int *blocks, CUfunction function, const CUlaunchConfig *config))            \
@@ -202,26 +194,24 @@
     X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                                          \
     X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                          \
     X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))                                                 \
-    X(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id))                         \
-    X(cuStreamGetCaptureInfo_v2,                                                                                       \
-      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
-       size_t *count))                                                                                                 \
-    X(cuStreamGetCaptureInfo_v3,                                                                                       \
-      (CUstream stream, CUstreamCaptureStatus * status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,       \
-       const CUgraphEdgeData **edges, size_t *count))                                                                  \
+    X(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus * status, uint64_t * id))                        \
+    X(cuStreamGetCaptureInfo_v2, (CUstream stream, CUstreamCaptureStatus * status, uint64_t * id, CUgraph * graph,     \
+                                  const CUgraphNode **nodes, size_t *count))                                           \
+    X(cuStreamGetCaptureInfo_v3, (CUstream stream, CUstreamCaptureStatus * status, uint64_t * id, CUgraph * graph,     \
+                                  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count))            \
     X(cuStreamUpdateCaptureDependencies, (CUstream stream, CUgraphNode * nodes, size_t count, unsigned flags))         \
     X(cuStreamUpdateCaptureDependencies_v2,                                                                            \
       (CUstream stream, CUgraphNode * nodes, const CUgraphEdgeData *edges, size_t count, unsigned flags))              \
     X(cuGraphCreate, (CUgraph * graph, unsigned flags))                                                                \
     X(cuGraphDestroy, (CUgraph graph))                                                                                 \
-    X(cuGraphGetNodes, (CUgraph graph, CUgraphNode * nodes, size_t *count))                                            \
-    X(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode * nodes, size_t *count))                                        \
-    X(cuGraphGetEdges, (CUgraph graph, CUgraphNode * from, CUgraphNode * to, size_t *count))                           \
+    X(cuGraphGetNodes, (CUgraph graph, CUgraphNode * nodes, size_t * count))                                           \
+    X(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode * nodes, size_t * count))                                       \
+    X(cuGraphGetEdges, (CUgraph graph, CUgraphNode * from, CUgraphNode * to, size_t * count))                          \
     X(cuGraphGetEdges_v2,                                                                                              \
-      (CUgraph graph, CUgraphNode * from, CUgraphNode * to, CUgraphEdgeData * edges, size_t *count))                   \
+      (CUgraph graph, CUgraphNode * from, CUgraphNode * to, CUgraphEdgeData * edges, size_t * count))                  \
     X(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType * type))                                                  \
-    X(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode * nodes, size_t *count))                              \
-    X(cuGraphNodeGetDependencies_v2, (CUgraphNode node, CUgraphNode * nodes, CUgraphEdgeData * edges, size_t *count))  \
+    X(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode * nodes, size_t * count))                             \
+    X(cuGraphNodeGetDependencies_v2, (CUgraphNode node, CUgraphNode * nodes, CUgraphEdgeData * edges, size_t * count)) \
     X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                      \
     X(cuGraphInstantiate_v2, (CUgraphExec * exec, CUgraph graph, CUgraphNode * at_fault, char *text, size_t room))     \
     X(cuGraphInstantiateWithParams, (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * params))       \
@@ -237,8 +227,8 @@
     X(cuGetExportTable, (const void **table, const CUuuid *id))
 
 #define EMU_ENTRY_LIST(X)                                                                                              \
-    EMU_CONTEXT_LIST(X) EMU_MEMORY_LIST(X) EMU_COPY_LIST(X) EMU_STREAM_LIST(X) EMU_KERNEL_LIST(X) EMU_GRAPH_LIST(X)    \
-    EMU_LOOKUP_LIST(X)
+    EMU_CONTEXT_LIST(X)                                                                                                \
+    EMU_MEMORY_LIST(X) EMU_COPY_LIST(X) EMU_STREAM_LIST(X) EMU_KERNEL_LIST(X) EMU_GRAPH_LIST(X) EMU_LOOKUP_LIST(X)
 
 enum emu_entry {
 #define EMU_NUMBER(member, symbol, parameters) EMU_AT_##symbol,
@@ -246,7 +236,7 @@ enum emu_entry {
     WEIR__DRIVER_LIST(EMU_NUMBER) EMU_ENTRY_LIST(EMU_NUMBER_2)
 #undef EMU_NUMBER
 #undef EMU_NUMBER_2
-    EMU_ENTRIES
+        EMU_ENTRIES
 };
 
 #endif

@@ -57,7 +57,9 @@ CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
     return CUDA_SUCCESS;
 }
 
-struct emu_point emu_event_point(CUevent event) { return event->point; }
+struct emu_point emu_event_point(CUevent event) {
+    return event->point;
+}
 
 CUresult emu_event_query(CUevent event) {
     const CUresult legal = emu_capture_check_event(event);
@@ -97,6 +99,8 @@ CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms) {
     if (first != CUDA_SUCCESS && first != CUDA_ERROR_NOT_READY) return first;
     if (second != CUDA_SUCCESS) return second;
     if (first != CUDA_SUCCESS) return first;
+    emu_watch_host_saw(begin->moment); /* there is a time, so both have passed */
+    emu_watch_host_saw(end->moment);
     *ms = (float)((double)end_ns - (double)begin_ns) / 1e6f;
     return CUDA_SUCCESS;
 }

@@ -19,7 +19,7 @@ struct CUevent_st {
     bool captured;               /* the last record was in a capture, */
     struct emu_capture *capture; /* this one, while it goes on */
     size_t capture_node;         /* and its mark there */
-    uint64_t passed; /* number of the last record that has passed, and when */
+    uint64_t passed;             /* number of the last record that has passed, and when */
     uint64_t passed_ns;
 };
 

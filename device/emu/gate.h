@@ -14,9 +14,9 @@ struct weir_emu_gate {
     bool opening;               /* emu_gate_open has been called */
     bool destroyed;
     bool opens_when_host_waits;
-    unsigned users;               /* operations and host threads at it, and a timer */
-    struct emu_waiter *waiters;   /* of the virtual clock; clock_virtual.c */
-    pthread_cond_t opened;        /* of the real one */
+    unsigned users;             /* operations and host threads at it, and a timer */
+    struct emu_waiter *waiters; /* of the virtual clock; clock_virtual.c */
+    pthread_cond_t opened;      /* of the real one */
 };
 
 void emu_gate_use(struct weir_emu_gate *gate);

@@ -292,8 +292,8 @@ CUresult emu_exec_launch(CUgraphExec exec, struct emu_queue *queue) {
 struct embedding {
     const struct emu_program *program;
     CUgraph graph;
-    unsigned *lanes;    /* the program's there */
-    CUgraphNode *made;  /* of each step */
+    unsigned *lanes;     /* the program's there */
+    CUgraphNode *made;   /* of each step */
     CUgraphNode *latest; /* of each lane */
 };
 

@@ -16,8 +16,8 @@ static CUresult take_pages(struct emu_graph_memory *memory, CUdevice device) {
     if (code != CUDA_SUCCESS) return code;
     code = emu_memory_map(memory->start, memory->bytes, memory->page);
     if (code == CUDA_SUCCESS) {
-        code = emu_memory_set_access(memory->start, memory->bytes, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-                                     &handles);
+        code =
+            emu_memory_set_access(memory->start, memory->bytes, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, &handles);
         if (code != CUDA_SUCCESS) emu_memory_unmap(memory->start, memory->bytes, &handles);
     }
     if (code != CUDA_SUCCESS) emu_memory_release(memory->page);

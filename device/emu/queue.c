@@ -69,7 +69,9 @@ bool emu_point_passed(struct emu_point point) {
     return point.position == 0 || point.queue->completed >= point.position;
 }
 
-struct emu_point emu_queue_end(struct emu_queue *queue) { return (struct emu_point){queue, queue->pushed}; }
+struct emu_point emu_queue_end(struct emu_queue *queue) {
+    return (struct emu_point){queue, queue->pushed};
+}
 
 /* ---- the host waits --------------------------------------------------------------------------------------------- */
 

@@ -35,15 +35,15 @@ enum emu_engine { EMU_ENGINE_NONE, EMU_ENGINE_COMPUTE, EMU_ENGINE_TO_DEVICE, EMU
 
 struct emu_operation {
     enum emu_operation_kind kind;
-    enum emu_engine engine;     /* what it occupies, on the queue's device */
-    const char *name;           /* for reports; static storage, or NULL */
-    double alone_ns;            /* what it takes when nothing else runs */
+    enum emu_engine engine;       /* what it occupies, on the queue's device */
+    const char *name;             /* for reports; static storage, or NULL */
+    double alone_ns;              /* what it takes when nothing else runs */
     struct emu_point after[2];    /* at most two for most operations ... */
     struct emu_point *after_many; /* ... and an array, owned, for those of the legacy stream */
     size_t after_many_count;
     const struct weir_emu_access *accesses; /* beside those that the kind tells; valid while it is pushed only */
     size_t access_count;
-    bool described; /* the accesses are all that there are */
+    bool described;                  /* the accesses are all that there are */
     const struct emu_moment *moment; /* of a wait, for the watch: what it comes after; valid while it is pushed only */
     union {
         struct { /* rows of `bytes` bytes, `to_pitch` and `from_pitch` apart; 1 row for a plain copy */
@@ -77,10 +77,10 @@ struct emu_line;
 struct emu_queue {
     struct emu_queue *next; /* of the context */
     CUcontext context;
-    unsigned index;         /* process-wide: the stream's number in reports, the place in the watch's clocks */
-    bool blocking;          /* ordered with the legacy stream */
-    bool taken;             /* a stream's */
-    uint64_t delay_ns;      /* before each operation */
+    unsigned index;    /* process-wide: the stream's number in reports, the place in the watch's clocks */
+    bool blocking;     /* ordered with the legacy stream */
+    bool taken;        /* a stream's */
+    uint64_t delay_ns; /* before each operation */
     uint64_t pushed, completed;
     struct emu_capture *capture; /* what is pushed goes there */
     struct emu_known *known;     /* of the watch: what comes before the next operation */
@@ -98,8 +98,8 @@ struct emu_queue *emu_queue_take(CUcontext context, bool blocking);
 /* The stream is gone; what is queued still happens. */
 void emu_queue_give(struct emu_queue *queue);
 
-/* Queues an operation in the order that the queue's kind of stream has; blocks while the queue is full. In capture, it is added to the
- * graph instead and the point is empty.
+/* Queues an operation in the order that the queue's kind of stream has; blocks while the queue is full. In capture, it
+ * is added to the graph instead and the point is empty.
  * Gives: its point. Fails: CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_LAUNCH_TIMEOUT; nothing is queued. */
 CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point);
 

@@ -56,8 +56,8 @@ struct emu_settings {
     enum emu_law law;
     uint64_t seed; /* 0: no jitter, ties in order */
     double jitter;
-    uint64_t delay_ns; /* before each operation of each stream */
-    char faults[512];  /* as written; emu_faults_add takes it at cuInit */
+    uint64_t delay_ns;            /* before each operation of each stream */
+    char faults[512];             /* as written; emu_faults_add takes it at cuInit */
     const struct emu_cost *calls; /* (EMU_ENTRIES) under the law */
 };
 

@@ -87,10 +87,8 @@ CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, u
     if (!fits(count * unit, rows, pitch)) return CUDA_ERROR_INVALID_VALUE;
     const enum emu_place place = place_of(at, count * unit, rows, pitch, true);
     if (place != EMU_PLACE_DEVICE && place != EMU_PLACE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    struct emu_operation set = {.kind = EMU_SET,
-                                .name = "set",
-                                .described = true,
-                                .set = {(void *)at, count, rows, pitch, value, unit}};
+    struct emu_operation set = {
+        .kind = EMU_SET, .name = "set", .described = true, .set = {(void *)at, count, rows, pitch, value, unit}};
     emu_cost_set(&set);
     struct emu_point point;
     return emu_queue_push(queue, &set, &point);
@@ -113,7 +111,8 @@ bool emu_submit_valid(const struct emu_operation *operation) {
 
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event) {
     if (event->captured || queue->capture != NULL) return emu_capture_wait(queue, event);
-    struct emu_moment moment = emu_watch_copy(event->moment); /* it may be recorded anew while the push waits for room */
+    struct emu_moment moment =
+        emu_watch_copy(event->moment); /* it may be recorded anew while the push waits for room */
     const struct emu_operation wait = {
         .kind = EMU_WAIT, .described = true, .after = {emu_event_point(event)}, .moment = &moment};
     struct emu_point point;

@@ -121,7 +121,7 @@ static void run(struct program *program) {
     armed = true;
     give_back_after(program, 1);
     for (int i = 2; i < 8; i += 2) give_back(program, i); /* every other one: holes */
-    allocate(program, 8, 6 * PAGE, 1);                       /* new pages, then moved ones */
+    allocate(program, 8, 6 * PAGE, 1);                    /* new pages, then moved ones */
     allocate(program, 9, 5 * PAGE + 100, 0);
     give_back(program, 8);
     allocate(program, 10, 6 * PAGE, 0);  /* another stream's idle block */

@@ -110,7 +110,8 @@ static void copies_of_one_direction_follow_one_another_and_both_ways_are_slower(
     assert_ok(weir_copy(device, to, host, 10 * bytes, one));
     assert_ok(weir_copy(device, (char *)host + 2 * MIB, (char *)to + 2 * MIB, 5 * bytes, back));
     assert_ok(weir_event_record(device, both.end, one));
-    assert_near(1500, microseconds(device, both)); /* half the rate for the 1,000 us that the other takes at half its own */
+    assert_near(1500,
+                microseconds(device, both)); /* half the rate for the 1,000 us that the other takes at half its own */
     weir__device_leave(device);
 }
 
