@@ -19,8 +19,8 @@ uint64_t emu_calls(void) { return calls; }
 
 /* ---- switch points ---------------------------------------------------------------------------------------------- */
 
-/* Under the virtual clock another thread may go on where a call begins: at the calls that programs make without a lock of
- * their own held, since the thread that goes on might want that lock. Those only look, or touch no device: they don't switch. */
+/* Under the virtual clock another thread may go on where a call begins: at calls that programs make with no lock of their
+ * own held, since the thread that goes on might want it. Calls that only look may be made under a lock. */
 static bool may_switch(enum emu_entry entry) {
     switch (entry) {
     case EMU_AT_cuStreamSynchronize:
