@@ -50,8 +50,8 @@
     TEXT(train, routes_save, "", "FILE", "write the expert ids of every step, to replay them")                         \
     TEXT(train, routes_replay, "", "FILE", "route as that file says")                                                  \
     CHOICE(memory, device, "auto", "auto|cuda|emulated", "machine; WEIR_DEVICE when not given")                        \
-    TEXT(memory, profile, "demo", "NAME", "profile of the emulated device")                                            \
-    BYTES(memory, capacity, 0, "memory of the emulated device; 0: as the profile says")                                \
+    TEXT(memory, profile, "", "NAME", "profile of the emulated device; else WEIR_EMU's, else demo")                    \
+    BYTES(memory, capacity, 0, "memory of the emulated device; 0: as WEIR_EMU or the profile says")                    \
     BYTES(memory, limit, 0, "most that the pool may take; 0: the whole device")                                        \
     CHOICE(memory, policy, "latency", "latency|footprint|per-stream", "policy of the pool")                            \
     FLAG(memory, offload, false, "move saved layer inputs to CPU memory and back")                                     \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-train: reads the configuration, starts the ranks, or is one of them. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,22 @@ static int fail(struct rank *r, int status, const char *what) {
 
 static bool is_local(const struct config *c) { return strcmp(c->comm, "local") == 0; }
 
+__attribute__((format(printf, 3, 4))) static void add_setting(char *text, size_t room, const char *format, ...) {
+    va_list arguments;
+    size_t length = strlen(text);
+    if (length > 0) text[length++] = ',';
+    va_start(arguments, format);
+    vsnprintf(text + length, room - length, format, arguments);
+    va_end(arguments);
+}
+
 static enum weir_status open_device(const struct config *c, int ordinal, struct weir_device **out) {
-    char emu[640];
+    char emu[640] = "";
     const char *wanted = getenv("WEIR_DEVICE"), *machine = c->device;
     if (!strcmp(machine, "auto") && wanted && *wanted) machine = wanted;
-    int length = snprintf(emu, sizeof emu, "profile:%s", c->profile);
-    if (c->capacity) length += snprintf(emu + length, sizeof emu - (size_t)length, ",capacity:%zu", c->capacity);
-    if (is_local(c)) snprintf(emu + length, sizeof emu - (size_t)length, ",devices:%d", (int)c->ranks);
+    if (*c->profile) add_setting(emu, sizeof emu, "profile:%s", c->profile);
+    if (c->capacity) add_setting(emu, sizeof emu, "capacity:%zu", c->capacity);
+    if (is_local(c)) add_setting(emu, sizeof emu, "devices:%d", (int)c->ranks);
     struct weir_device_options options = {.size = sizeof options, .machine = machine, .emu = emu};
     options.ordinal = ordinal;
     enum weir_status status = weir_device_open(&options, out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations that the model and the optimizer are made of: one table, chosen at start (ops_cpu*.c on OpenBLAS,
- * ops_cuda* on cuBLAS, ops_cost.c that computes nothing and takes the time that the profile says). Every operation is queued on a stream of the device as one piece of work with its description
- * (accesses, flops, bytes) and returns at once; the pointers are device pointers unless a comment says host.
+ * ops_cuda* on cuBLAS, ops_cost.c that computes nothing and takes the time that the profile says). Every operation is
+ * queued on a stream of the device as one piece of work with its description (accesses, flops, bytes) and returns at
+ * once; the pointers are device pointers unless a comment says host.
  *
  * Layout: row-major; W is (out, in) and y = x W^T. T tokens, d model width, F expert width, E experts, K top-k, V vocab,
  * H query heads, G key-value heads, D width of a head, S sequence length, N rows routed (T*K before the exchange).
