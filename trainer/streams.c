@@ -107,7 +107,8 @@ enum weir_status streams_spent(struct streams *s, double ms[CAUSES]) {
     memset(ms, 0, CAUSES * sizeof *ms);
     for (int i = 0; i < s->spans; i++) {
         float elapsed = 0;
-        TRY(weir_event_elapsed(s->device, s->span[i].begin, s->span[i].end, &elapsed));
+        if (!weir__mutated("train.times"))
+            TRY(weir_event_elapsed(s->device, s->span[i].begin, s->span[i].end, &elapsed));
         ms[s->span[i].cause] += (double)elapsed;
     }
     s->spans = 0;

@@ -83,10 +83,11 @@ enum weir_status block_free(struct streams *s, enum queue queue, void *block);
  *                        once. They are in blocks of their own, which the pool orders
  *   train.step           the host reads the times of a step; without it the driver may say that they are not there yet
  *
- * One orders what train.step does too, and stands for the day when the host does not wait for each step: with both
- * taken out the watch notices.
+ * Two order what train.step does too: with all three taken out the watch notices.
  *
- *   train.updated        the next gather reads weights that the optimizer has changed
+ *   train.times          there is a time, so the host knows that the optimizer is through
+ *   train.updated        the next gather reads weights that the optimizer has changed; for the day when the host does
+ *                        not wait for each step
  *
  * The host fills the next batch without a wait of its own: it has waited for the counts of every layer (train.counts),
  * which come after the copy of the batch before. */
