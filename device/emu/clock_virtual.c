@@ -80,7 +80,7 @@ static void kick(struct emu_line *line) {
 
 static void wake(struct emu_waiter *waiter) {
     if (waiter->thread != NULL) {
-        make_ready(waiter->thread, now + (uint64_t)emu_settings()->profile.wake_ns);
+        make_ready(waiter->thread, emu_later(now, emu_whole_ns(emu_settings()->profile.wake_ns)));
         return;
     }
     waiter->line->state = LINE_IDLE;
@@ -166,7 +166,7 @@ static bool start(struct emu_line *line, struct emu_operation *operation) {
     }
     const double ns = emu_chance_jitter(operation->alone_ns);
     if (ns <= 0) return true;
-    time_line(line, now + (uint64_t)ceil(ns), true);
+    time_line(line, emu_later(now, emu_whole_ns(ceil(ns))), true);
     return false;
 }
 
@@ -181,7 +181,7 @@ static void step(struct emu_line *line) {
             time_line(line, ready_ns, false);
         } else if (queue->delay_ns > 0 && !line->delayed) {
             line->delayed = true;
-            time_line(line, now + queue->delay_ns, false);
+            time_line(line, emu_later(now, queue->delay_ns), false);
         } else if (start(line, operation)) {
             finish(line);
         }
@@ -351,7 +351,7 @@ static bool prepare(struct emu_queue *queue) {
 
 static void pushed(struct emu_queue *queue) {
     struct emu_line *line = queue->line;
-    line->ready_ns[queue->pushed % EMU_QUEUE_ROOM] = me->ns + (uint64_t)emu_settings()->profile.launch_ns;
+    line->ready_ns[queue->pushed % EMU_QUEUE_ROOM] = emu_later(me->ns, emu_whole_ns(emu_settings()->profile.launch_ns));
     if (line->state == LINE_IDLE) {
         kick(line);
         run_kicked();
@@ -374,7 +374,7 @@ static CUresult wait_gate(struct weir_emu_gate *gate) {
 }
 
 static void open_gate(struct weir_emu_gate *gate, uint64_t delay_ns) {
-    emu_timers_set(host_now_ns() + delay_ns, NULL, gate);
+    emu_timers_set(emu_later(host_now_ns(), delay_ns), NULL, gate);
 }
 
 static void gate_opened(struct weir_emu_gate *gate) {
@@ -387,7 +387,7 @@ static void gate_opened(struct weir_emu_gate *gate) {
 
 static void charge(double ns, bool may_switch) {
     if (me == NULL) return;
-    me->ns += (uint64_t)emu_chance_jitter(ns);
+    me->ns = emu_later(me->ns, emu_whole_ns(emu_chance_jitter(ns)));
     if (may_switch && threads->next != NULL)
         hand_over();
     else
@@ -396,9 +396,24 @@ static void charge(double ns, bool may_switch) {
 
 static void pause_ns(uint64_t ns) {
     emu_gates_host_waits();
-    me->ns += ns;
+    me->ns = emu_later(me->ns, ns);
     hand_over();
 }
+
+static void thread_end(void);
+
+/* A thread that returns without ending its part would keep the turn for good. */
+static void thread_returns(void *thread) {
+    (void)thread;
+    if (emu_ready() != CUDA_SUCCESS) return;
+    emu_lock();
+    thread_end();
+    emu_unlock();
+}
+
+static pthread_key_t returns;
+static pthread_once_t returns_made = PTHREAD_ONCE_INIT;
+static void make_returns(void) { pthread_key_create(&returns, thread_returns); }
 
 static bool thread_begin(const char *name, unsigned together) {
     if (me != NULL) return true;
@@ -419,6 +434,8 @@ static bool thread_begin(const char *name, unsigned together) {
     while (*link != NULL && strcmp((*link)->name, made->name) < 0) link = &(*link)->next;
     made->next = *link;
     *link = me = made;
+    pthread_once(&returns_made, make_returns);
+    pthread_setspecific(returns, made);
     if (++coming < together) {
         await_turn(NULL);
         return true;

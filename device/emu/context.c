@@ -185,16 +185,17 @@ static CUresult make_usable(CUcontext context) {
 }
 
 /* Ends what the context owns, after its work. Physical pages and reservations are the device's and the process's, and
- * stay. */
+ * stay. Where the wait fails the work may still come: the context stays as it is. */
 static CUresult take_down(CUcontext context) {
     const CUresult code = emu_context_wait(context);
+    if (code != CUDA_SUCCESS) return code;
     emu_streams_forget(context);
     emu_events_forget(context);
     emu_memory_forget(context);
     emu_images_forget(context);
     context->alive = false;
     context->peers = 0;
-    return code;
+    return CUDA_SUCCESS;
 }
 
 static CUcontext primary_of(CUdevice device) {
@@ -221,7 +222,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     if (!emu_device_exists(device)) return emu_leave(CUDA_ERROR_INVALID_DEVICE);
     CUcontext context = primary_of(device);
     if (context->retained == 0) return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
-    return emu_leave(--context->retained == 0 && context->alive ? take_down(context) : CUDA_SUCCESS);
+    CUresult taken_down = CUDA_SUCCESS;
+    if (--context->retained == 0 && context->alive) taken_down = take_down(context);
+    context->retained += taken_down != CUDA_SUCCESS;
+    return emu_leave(taken_down);
 }
 
 /* Holders keep their handle and owe their release, as documented; the next retain makes it usable again. */
@@ -283,6 +287,6 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
     if (code != CUDA_SUCCESS) return code;
     if (!alive(context) || context->primary) return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
     code = take_down(context);
-    if (emu_current() == context) pushed_count--;
+    if (code == CUDA_SUCCESS && emu_current() == context) pushed_count--;
     return emu_leave(code);
 }

@@ -88,6 +88,7 @@ CUresult weirEmuFault(const char *faults, char *message, size_t room) {
     const CUresult ready = emu_ready();
     if (ready != CUDA_SUCCESS) return ready;
     if (faults == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (message == NULL) room = 0;
     if (room > 0) message[0] = '\0';
     emu_lock();
     const bool added = emu_faults_add(faults, (struct emu_complaint){message, room});

@@ -41,7 +41,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 }
 
 /* Waits for the work of the device that owns the memory, as programs rely on. For memory of a pool the documentation
- * promises no wait: for the watch there is none, and the memory only stays until no work can touch it. */
+ * promises no wait: for the watch there is none, and the memory only stays until no work can touch it. Where the wait
+ * fails the work may still come: nothing is freed. */
 CUresult cuMemFree_v2(CUdeviceptr address) {
     CUcontext context;
     CUresult code = enter_unsafe(EMU_AT_cuMemFree_v2, &context);
@@ -54,6 +55,10 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     if (code != CUDA_SUCCESS) return emu_leave(code);
     if (pooled) emu_watch_host_takes((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address), "cuMemFree");
     code = emu_device_wait(device);
+    if (code != CUDA_SUCCESS) {
+        emu_memory_cancel_free((uintptr_t)address);
+        return emu_leave(code);
+    }
     emu_charge(EMU_AT_cuMemFree_v2, 1, emu_memory_plain_bytes((uintptr_t)address));
     emu_memory_finish_free((uintptr_t)address, pooled ? NULL : "cuMemFree");
     return emu_leave(code);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's entries for streams, events and the work that is queued on them. */
+#include <float.h>
+
 #include "device/emu/capture.h"
 #include "device/emu/clock.h"
 #include "device/emu/cost.h"
@@ -105,6 +107,8 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
     return emu_leave(emu_queue_push(queue, &call, &point));
 }
 
+static bool is_amount(double value) { return value >= 0 && value <= DBL_MAX; }
+
 /* Work that costs neither arithmetic nor memory (a transfer that something else makes) occupies no engine. */
 CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
     struct emu_queue *queue;
@@ -112,6 +116,7 @@ CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
     if (code != CUDA_SUCCESS) return code;
     if (work == NULL || work->size != sizeof *work || (work->access_count > 0 && work->accesses == NULL))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (!is_amount(work->flops) || !is_amount(work->bytes)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     const bool costs = work->flops > 0 || work->bytes > 0;
     const struct emu_operation kernel = {.kind = EMU_KERNEL,
                                          .engine = costs ? EMU_ENGINE_COMPUTE : EMU_ENGINE_NONE,

@@ -114,10 +114,11 @@ CUresult weirEmuGateOpen(struct weir_emu_gate *gate, uint64_t delay_ns) {
     const CUresult ready = emu_in_host_function ? CUDA_SUCCESS : emu_ready();
     if (ready != CUDA_SUCCESS) return ready;
     emu_lock();
-    const bool found = known(gate);
-    if (found) open_gate(gate, delay_ns);
+    CUresult code = known(gate) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (code == CUDA_SUCCESS && !emu_clock->admits()) code = CUDA_ERROR_NOT_PERMITTED;
+    if (code == CUDA_SUCCESS) open_gate(gate, delay_ns);
     emu_unlock();
-    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return code;
 }
 
 CUresult weirEmuGateDestroy(struct weir_emu_gate *gate) {

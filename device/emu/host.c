@@ -69,7 +69,7 @@ CUresult emu_host_free(void *address) {
 }
 
 /* Memory that can't be read can't be pinned. msync with MS_ASYNC does nothing but look. */
-static bool exists(uintptr_t start, size_t bytes) {
+bool emu_host_exists(uintptr_t start, size_t bytes) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t first = start / page * page;
     return msync((void *)first, start + bytes - first, MS_ASYNC) == 0;
@@ -77,7 +77,7 @@ static bool exists(uintptr_t start, size_t bytes) {
 
 CUresult emu_host_register(CUcontext context, uintptr_t start, size_t bytes, unsigned flags) {
     if (start == 0 || bytes == 0 || bytes > UINTPTR_MAX - start) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (!emu_host_exists(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return add(start, bytes, (struct emu_pinned){.flags = flags, .context = context});
 }
 

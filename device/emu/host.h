@@ -18,6 +18,8 @@ CUresult emu_host_alloc(CUcontext context, size_t bytes, unsigned flags, void **
 CUresult emu_host_free(void *address);
 CUresult emu_host_register(CUcontext context, uintptr_t start, size_t bytes, unsigned flags);
 CUresult emu_host_unregister(uintptr_t start);
+/* True when something is mapped there, all of it. */
+bool emu_host_exists(uintptr_t start, size_t bytes);
 /* True when the whole run lies in one piece of pinned memory. */
 bool emu_host_pinned(uintptr_t start, size_t bytes);
 /* The piece that holds the address, or NULL. */

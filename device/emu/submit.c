@@ -9,14 +9,18 @@
 
 /* ---- copies and sets -------------------------------------------------------------------------------------------- */
 
-/* What the rows lie in. Between rows there may be anything. */
+/* What the rows lie in: mostly one place with what is between them, so that it does not matter how many they are. Between
+ * rows of device memory there may be anything. */
 static enum emu_place place_of(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write) {
-    enum emu_place place = EMU_PLACE_INVALID;
+    const size_t span = (rows - 1) * pitch + bytes;
+    if (span < bytes) return EMU_PLACE_INVALID;
+    enum emu_place place = emu_memory_place(start, span, write);
+    if (place != EMU_PLACE_INVALID || span > UINTPTR_MAX - start) return place;
     for (size_t row = 0; row < rows; row++) {
         place = emu_memory_place(start + row * pitch, bytes, write);
-        if (place == EMU_PLACE_INVALID || pitch == bytes) break;
+        if (place != EMU_PLACE_DEVICE) return EMU_PLACE_INVALID;
     }
-    return pitch == bytes && rows > 1 ? emu_memory_place(start, bytes * rows, write) : place;
+    return place;
 }
 
 static bool fits(size_t bytes, size_t rows, size_t pitch) {

@@ -11,6 +11,8 @@
 #include "device/emu/queue.h"
 
 #define EMU_NEVER UINT64_MAX
+/* Time comes to a stand there, after 146 years: sums of times can't wrap around. */
+#define EMU_LATEST ((uint64_t)1 << 62)
 
 enum emu_line_state { LINE_IDLE, LINE_WAITING, LINE_TIMED, LINE_RUNNING };
 
@@ -38,6 +40,17 @@ struct emu_line {
     bool kicked;
     uint64_t ready_ns[EMU_QUEUE_ROOM]; /* before this an operation can't start: its launch takes that long */
 };
+
+/* So much later. */
+static inline uint64_t emu_later(uint64_t ns, uint64_t more) {
+    return ns < EMU_LATEST && more < EMU_LATEST - ns ? ns + more : EMU_LATEST;
+}
+
+/* A duration in whole nanoseconds, of one that may be too long for any. */
+static inline uint64_t emu_whole_ns(double ns) {
+    if (!(ns > 0)) return 0;
+    return ns < (double)EMU_LATEST ? (uint64_t)ns : EMU_LATEST;
+}
 
 /* ---- virtual_timers.c ------------------------------------------------------------------------------------------- */
 

@@ -54,7 +54,8 @@ static void plan(struct engine *engine, uint64_t now) {
     double least = INFINITY;
     for (size_t i = 0; i < worked_on(engine); i++)
         if (engine->lines[i]->left_ns < least) least = engine->lines[i]->left_ns;
-    engine->next_ns = engine->count == 0 ? EMU_NEVER : now + (uint64_t)ceil(fmax(least, 0) / speed(engine));
+    engine->next_ns =
+        engine->count == 0 ? EMU_NEVER : emu_later(now, emu_whole_ns(ceil(fmax(least, 0) / speed(engine))));
 }
 
 static void note_busy(struct engine *engine) { busy[busy_count++] = engine; }

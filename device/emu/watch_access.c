@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "device/emu/backing.h"
+#include "device/emu/host.h"
 #include "device/emu/memory.h"
 #include "device/emu/queue.h"
 #include "device/emu/watch_inside.h"
@@ -44,8 +45,10 @@ static struct emu_access who_took(uintptr_t address) {
     return (struct emu_access){.queue = EMU_NOBODY};
 }
 
-/* Programs and their heaps lie higher. */
-static bool was_device_memory(uintptr_t address) { return address >= EMU_ADDRESS_BASE && address < highest; }
+/* Programs and their heaps may lie between device addresses: what is mapped there now, and not reserved, is theirs. */
+static bool was_device_memory(uintptr_t address) {
+    return address >= EMU_ADDRESS_BASE && address < highest && !emu_host_exists(address, 1);
+}
 
 /* ---- by address ------------------------------------------------------------------------------------------------- */
 
