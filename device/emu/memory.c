@@ -208,7 +208,8 @@ static CUresult map(const struct reservation *reservation, uintptr_t start, size
     made->page = page;
     page->mapped++;
     emu_ranges_insert(&mappings, &made->range);
-    if (page->descriptor >= 0) emu_watch_host_writes(start, bytes, "another process");
+    const bool first = page->mapped == 1; /* else the bytes may be in use by another address */
+    if (page->descriptor >= 0 && first) emu_watch_host_writes(start, bytes, "another process");
     return CUDA_SUCCESS;
 }
 

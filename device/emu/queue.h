@@ -50,6 +50,8 @@ struct emu_operation {
             void *to;
             const void *from;
             size_t bytes, rows, to_pitch, from_pitch;
+            bool
+                staged; /* the source, pageable memory, has been read when the call returns; the copy may still be on its way */
         } copy;
         struct {
             void *at;

@@ -35,10 +35,15 @@ static bool kind_fits(enum emu_copy_kind kind, enum emu_place to, enum emu_place
     return kind == EMU_COPY_ANY || (is_device(to) && is_device(from));
 }
 
+/* What push_copy has found out: which sides are memory of the host, and that a pageable source is staged. */
+struct sides {
+    bool pageable, host, staged;
+};
+
 static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind,
-                          struct emu_point *point, bool *pageable, bool *host) {
+                          struct emu_point *point, struct sides *sides) {
     *point = (struct emu_point){0};
-    *pageable = *host = false;
+    *sides = (struct sides){0};
     if (rows->bytes == 0 || rows->rows == 0) return CUDA_SUCCESS;
     if (rows->to == 0 || rows->from == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!fits(rows->bytes, rows->rows, rows->to_pitch) || !fits(rows->bytes, rows->rows, rows->from_pitch))
@@ -47,15 +52,16 @@ static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, 
     const enum emu_place from = place_of(rows->from, rows->bytes, rows->rows, rows->from_pitch, false);
     if (to == EMU_PLACE_INVALID || from == EMU_PLACE_INVALID || !kind_fits(kind, to, from))
         return CUDA_ERROR_INVALID_VALUE;
+    *sides = (struct sides){.pageable = to == EMU_PLACE_PAGEABLE || from == EMU_PLACE_PAGEABLE,
+                            .host = !is_device(to) || !is_device(from),
+                            .staged = is_device(to) && from == EMU_PLACE_PAGEABLE && queue->capture == NULL};
     struct emu_operation copy = {.kind = EMU_COPY,
                                  .name = "copy",
                                  .described = true,
                                  .copy = {(void *)rows->to, (const void *)rows->from, rows->bytes, rows->rows,
-                                          rows->to_pitch, rows->from_pitch}};
+                                          rows->to_pitch, rows->from_pitch, sides->staged}};
     const bool peers = is_device(to) && is_device(from) && emu_memory_device(rows->to) != emu_memory_device(rows->from);
     emu_cost_copy(&copy, to, from, peers);
-    *pageable = to == EMU_PLACE_PAGEABLE || from == EMU_PLACE_PAGEABLE;
-    *host = !is_device(to) || !is_device(from);
     return emu_queue_push(queue, &copy, point);
 }
 
@@ -67,21 +73,34 @@ static CUresult wait_for(struct emu_queue *queue, struct emu_point point) {
     return code;
 }
 
+/* A synchronous call waits for the stream before it stages the source. Here the copy is over too when it returns, but no
+ * program may rely on that: the host has seen what comes before the copy. */
+static CUresult wait_for_staging(struct emu_queue *queue, struct emu_point point) {
+    struct emu_moment before = emu_watch_now(queue);
+    before.position = point.position - 1;
+    const CUresult code = emu_clock->wait(point);
+    if (code == CUDA_SUCCESS) emu_watch_host_saw(before);
+    emu_watch_drop(&before);
+    return code;
+}
+
 CUresult emu_submit_copy(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
     struct emu_point point;
-    bool pageable, host;
-    const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
-    return code == CUDA_SUCCESS && pageable && point.position != 0 ? wait_for(queue, point) : code;
+    struct sides sides;
+    const CUresult code = push_copy(queue, rows, kind, &point, &sides);
+    if (code != CUDA_SUCCESS || !sides.pageable || point.position == 0) return code;
+    return sides.staged ? emu_clock->wait(point) : wait_for(queue, point);
 }
 
 CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
     struct emu_point point;
-    bool pageable, host;
+    struct sides sides;
     CUresult legal = emu_capture_check_host(queue);
     if (legal == CUDA_SUCCESS) legal = emu_capture_check_unsafe();
     if (legal != CUDA_SUCCESS) return legal;
-    const CUresult code = push_copy(queue, rows, kind, &point, &pageable, &host);
-    return code == CUDA_SUCCESS && host && point.position != 0 ? wait_for(queue, point) : code;
+    const CUresult code = push_copy(queue, rows, kind, &point, &sides);
+    if (code != CUDA_SUCCESS || !sides.host || point.position == 0) return code;
+    return sides.staged ? wait_for_staging(queue, point) : wait_for(queue, point);
 }
 
 CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, unsigned unit, size_t count, size_t rows,

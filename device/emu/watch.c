@@ -45,7 +45,7 @@ void emu_watch_drop(struct emu_moment *moment) {
  * *known has changed. */
 static bool learn(struct emu_known **known, const struct emu_queue *queue, uint64_t position,
                   struct emu_known *before) {
-    if (emu_known_of(*known, queue->index) >= position) return false;
+    if (position > 0 ? emu_known_of(*known, queue->index) >= position : before == NULL) return false;
     if (!emu_known_join(known, before) || !emu_known_raise(known, queue->index, position)) emu_watch_give_up();
     return true;
 }

@@ -108,11 +108,12 @@ struct actor {
     struct emu_queue *queue;
     uint64_t position;
     const char *name;
+    bool over; /* its reads are, when the call returns */
 };
 
 static struct emu_visit visit_of(const struct actor *actor, enum emu_act act) {
     const struct emu_access access = {actor->position, actor->queue->index, emu_label(actor->name, act)};
-    return (struct emu_visit){.act = act, .access = access, .known = actor->queue->known};
+    return (struct emu_visit){.act = act, .access = access, .known = actor->queue->known, .over = actor->over};
 }
 
 static void visit_rows(const struct actor *actor, enum emu_act act, const void *start, size_t bytes, size_t rows,
@@ -167,12 +168,14 @@ void emu_watch_pushed(struct emu_queue *queue, uint64_t position, const struct e
     if (!emu_watch_on()) return;
     emu_watch_refresh(queue);
     if (operation->moment != NULL) emu_watch_join(queue, *operation->moment);
-    const struct actor actor = {queue, position, name_of(operation)};
+    struct actor actor = {.queue = queue, .position = position, .name = name_of(operation)};
     emu_report_begin();
     switch (operation->kind) {
     case EMU_COPY:
+        actor.over = operation->copy.staged;
         visit_rows(&actor, EMU_ACT_READ, operation->copy.from, operation->copy.bytes, operation->copy.rows,
                    operation->copy.from_pitch);
+        actor.over = false;
         visit_rows(&actor, EMU_ACT_WRITE, operation->copy.to, operation->copy.bytes, operation->copy.rows,
                    operation->copy.to_pitch);
         break;
@@ -200,7 +203,9 @@ void emu_watch_hands_out(struct emu_queue *queue, uintptr_t address, size_t byte
     if (!emu_watch_on()) return;
     emu_watch_refresh(queue);
     emu_report_begin();
-    emu_watch_access(address, bytes, visit_of(&(struct actor){queue, queue->pushed, entry}, EMU_ACT_HAND_OUT));
+    emu_watch_access(
+        address, bytes,
+        visit_of(&(struct actor){.queue = queue, .position = queue->pushed, .name = entry}, EMU_ACT_HAND_OUT));
     emu_report_end();
 }
 

@@ -287,6 +287,7 @@ static void check_segment(const struct segment *segment, uint64_t start, uint64_
 /* Reads that come before this one need not be kept: whatever comes after it comes after them. */
 static bool note_read(struct segment *segment, const struct emu_visit *visit) {
     segment->state = WRITTEN; /* a read of what nobody wrote is at fault once */
+    if (visit->over) return true;
     if (segment->reads == NULL) {
         if (segment->read.queue != EMU_NOBODY && !ordered(visit, &segment->read))
             return add_to_reads(segment, &visit->access);

@@ -46,6 +46,7 @@ struct emu_visit {
     /* EMU_ACT_TAKE: the positions after which the bytes are unused, one a stream; `access` is the first of them */
     const struct emu_access *ends;
     size_t end_count;
+    bool over;    /* EMU_ACT_READ: when the call returns; nothing later needs to come after it */
     bool lenient; /* EMU_ACT_TAKE: accesses that it does not cover are kept, not at fault */
     /* Called for each segment at fault; first.queue may be EMU_NOBODY when nobody ever wrote there. */
     void (*at_fault)(void *self, enum emu_fault fault, const struct emu_access *first, uint64_t start, uint64_t bytes);

@@ -192,6 +192,26 @@ static void a_time_between_events_says_that_both_have_passed(void **state) {
     assert_done(cu.cuMemFree_v2(block));
 }
 
+static void a_synchronous_copy_from_pageable_memory_is_waited_for_up_to_itself(void **state) {
+    (void)state;
+    static char memory[64];
+    struct weir_emu_report report = {.size = sizeof report};
+    const CUdeviceptr before = new_block(), target = new_block();
+    CUstream blocking;
+    assert_done(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    assert_done(cu.cuMemsetD8Async(before, 1, BYTES, blocking));
+    assert_done(cu.cuMemcpyHtoD_v2(target, memory, sizeof memory));
+    assert_done(cu.cuMemsetD8Async(before, 2, BYTES, b));
+    expect_clean();
+    assert_done(cu.cuMemsetD8Async(target, 2, BYTES, b));
+    assert_done(cu.weirEmuWatchReport(0, &report));
+    assert_int_equal(report.kind, WEIR_EMU_RACE);
+    assert_done(cu.weirEmuWatchClear());
+    assert_done(cu.cuStreamDestroy_v2(blocking));
+    assert_done(cu.cuMemFree_v2(before));
+    assert_done(cu.cuMemFree_v2(target));
+}
+
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 /* The last one of all, since time stands still behind it. */
@@ -235,6 +255,7 @@ int main(void) {
         odd_test(a_context_whose_wait_fails_stays),
         odd_test(memory_of_the_program_is_not_taken_for_memory_of_the_device),
         odd_test(a_time_between_events_says_that_both_have_passed),
+        odd_test(a_synchronous_copy_from_pageable_memory_is_waited_for_up_to_itself),
         odd_test(time_does_not_wrap_around),
     };
     return cmocka_run_group_tests_name("odd_program", tests, load_driver, NULL);

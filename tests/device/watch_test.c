@@ -205,13 +205,26 @@ SCENE(registered_memory_must_not_be_unregistered_under_a_copy) {
     }
 }
 
-SCENE(pageable_copies_are_over_when_they_return) {
+SCENE(a_copy_to_pageable_memory_is_over_when_it_returns) {
+    char memory[512];
+    assert_code(CUDA_SUCCESS,
+                scene->driver->copy((CUdeviceptr)(uintptr_t)memory, scene->block, sizeof memory, scene->a));
+    assert_code(CUDA_SUCCESS, scene->driver->emu_host_access(memory, sizeof memory, true));
+    scene_write(scene, scene->b, "what is written over");
+    expect_clean(scene);
+}
+
+/* "The DMA transfer to final destination may not have completed." */
+SCENE(a_copy_from_pageable_memory_is_over_for_its_source_only) {
     char memory[512] = {0};
-    scene_follow(scene, scene->b, scene->a);
     assert_code(CUDA_SUCCESS,
                 scene->driver->copy(scene->block, (CUdeviceptr)(uintptr_t)memory, sizeof memory, scene->a));
-    assert_code(CUDA_SUCCESS,
-                scene->driver->copy((CUdeviceptr)(uintptr_t)memory, scene->block, sizeof memory, scene->b));
+    assert_code(CUDA_SUCCESS, scene->driver->emu_host_access(memory, sizeof memory, true));
+    expect_clean(scene);
+    scene_read(scene, scene->b, "too early");
+    expect_race(scene, "copy", "too early");
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->a));
+    scene_write(scene, scene->b, "in time");
     expect_clean(scene);
 }
 
@@ -337,7 +350,8 @@ int main(void) {
         device_test(the_host_may_read_and_write_what_it_has_waited_for),
         device_test(pinned_memory_is_watched_like_the_devices),
         device_test(registered_memory_must_not_be_unregistered_under_a_copy),
-        device_test(pageable_copies_are_over_when_they_return),
+        device_test(a_copy_to_pageable_memory_is_over_when_it_returns),
+        device_test(a_copy_from_pageable_memory_is_over_for_its_source_only),
         device_test(a_stream_made_later_is_not_ordered_after_a_destroyed_one),
         device_test(the_bytes_at_fault_are_told_exactly),
         device_test(two_culprits_are_reported_once_in_a_sentence_that_names_both),
