@@ -32,6 +32,8 @@ struct emu_clock {
     /* A call has cost the host so much. `may_switch`: another thread may go on before this one. */
     void (*charge)(double ns, bool may_switch);
     void (*pause)(uint64_t ns);
+    /* The calling thread asked, and the answer was: not ready. Others may go on. */
+    void (*looked)(void);
     /* The thread takes part once `together` threads have come to begin. False: no host memory. */
     bool (*thread_begin)(const char *name, unsigned together);
     void (*thread_end)(void);

@@ -66,6 +66,8 @@ static void pause_ns(uint64_t ns) {
     emu_lock();
 }
 
+static void looked(void) {}
+
 static bool thread_begin(const char *name, unsigned together) {
     (void)name;
     (void)together;
@@ -153,5 +155,6 @@ const struct emu_clock emu_clock_real = {.now_ns = now_ns,
                                          .gate_opened = gate_opened,
                                          .charge = charge,
                                          .pause = pause_ns,
+                                         .looked = looked,
                                          .thread_begin = thread_begin,
                                          .thread_end = thread_end};

@@ -36,6 +36,8 @@ struct thread {
     struct emu_waiter self, **list; /* while it waits: itself, and the list that it stands in */
     const char *waits_for;
     CUresult result;
+    unsigned looks; /* in a row that found nothing ready */
+    uint64_t looked_ns;
     sem_t turns; /* posted when it gets the turn; it looks again whether it has it */
 };
 
@@ -388,6 +390,7 @@ static void gate_opened(struct weir_emu_gate *gate) {
 static void charge(double ns, bool may_switch) {
     if (me == NULL) return;
     me->ns = emu_later(me->ns, emu_whole_ns(emu_chance_jitter(ns)));
+    if (may_switch) me->looks = 0;
     if (may_switch && threads->next != NULL)
         hand_over();
     else
@@ -397,6 +400,27 @@ static void charge(double ns, bool may_switch) {
 static void pause_ns(uint64_t ns) {
     emu_gates_host_waits();
     me->ns = emu_later(me->ns, ns);
+    hand_over();
+}
+
+/* A look lets no other thread go on, since programs look with a lock of theirs held. But who looks again and again waits:
+ * where looks take no time, for the next event; where there is none, for another thread. */
+static void looked(void) {
+    enum { MANY = 1000 };
+    const bool stands = me->ns == me->looked_ns;
+    const uint64_t event_ns = next_event_ns();
+    me->looked_ns = me->ns;
+    if (++me->looks < MANY) return;
+    if (event_ns != EMU_NEVER) {
+        if (stands) me->ns = event_ns;
+        advance(me->ns);
+        return;
+    }
+    me->state = THREAD_WAITING;
+    const struct thread *other = next_thread();
+    me->state = THREAD_READY;
+    if (other == NULL) return;
+    if (me->ns <= other->ns) me->ns = emu_later(other->ns, 1);
     hand_over();
 }
 
@@ -426,7 +450,8 @@ static bool thread_begin(const char *name, unsigned together) {
     memset(made->name, 0, sizeof made->name);
     strncpy(made->name, name, sizeof made->name - 1);
     made->state = THREAD_COMING;
-    made->ns = 0;
+    made->ns = made->looked_ns = 0;
+    made->looks = 0;
     made->self.thread = made;
     made->tie = hash(name, emu_settings()->seed);
     if (threads == NULL && now == 0) emu_chance_seed(emu_settings()->seed);
@@ -474,5 +499,6 @@ const struct emu_clock emu_clock_virtual = {.now_ns = now_ns,
                                             .gate_opened = gate_opened,
                                             .charge = charge,
                                             .pause = pause_ns,
+                                            .looked = looked,
                                             .thread_begin = thread_begin,
                                             .thread_end = thread_end};

@@ -64,7 +64,10 @@ struct emu_point emu_event_point(CUevent event) {
 CUresult emu_event_query(CUevent event) {
     const CUresult legal = emu_capture_check_event(event);
     if (legal != CUDA_SUCCESS) return legal;
-    if (!emu_point_passed(event->point)) return CUDA_ERROR_NOT_READY;
+    if (!emu_point_passed(event->point)) {
+        emu_clock->looked();
+        return CUDA_ERROR_NOT_READY;
+    }
     emu_watch_host_saw(event->moment);
     return CUDA_SUCCESS;
 }

@@ -164,7 +164,10 @@ CUresult emu_context_wait_asked(CUcontext context) {
 CUresult emu_stream_query(struct emu_queue *queue) {
     const CUresult legal = emu_capture_check_host(queue);
     if (legal != CUDA_SUCCESS) return legal;
-    if (!emu_point_passed(emu_queue_end(queue))) return CUDA_ERROR_NOT_READY;
+    if (!emu_point_passed(emu_queue_end(queue))) {
+        emu_clock->looked();
+        return CUDA_ERROR_NOT_READY;
+    }
     struct emu_moment moment = emu_watch_now(queue);
     emu_watch_host_saw(moment);
     emu_watch_drop(&moment);

@@ -107,6 +107,36 @@ static void a_thread_that_takes_no_part_opens_no_gate(void **state) {
     assert_done(cu.weirEmuGateDestroy(gate));
 }
 
+static void *open_later(void *gate) {
+    if (cu.weirEmuThreadBegin("opener", 2) != CUDA_SUCCESS) abort();
+    if (cu.weirEmuPause(1000000) != CUDA_SUCCESS) abort();
+    if (cu.weirEmuGateOpen(gate, 0) != CUDA_SUCCESS) abort();
+    if (cu.weirEmuThreadEnd() != CUDA_SUCCESS) abort();
+    return NULL;
+}
+
+/* It looks at what another thread must do first. */
+static void a_thread_that_looks_again_and_again_lets_others_go_on(void **state) {
+    (void)state;
+    struct weir_emu_gate *gate;
+    CUevent event;
+    pthread_t thread;
+    assert_done(cu.weirEmuGateCreate(&gate, WEIR_EMU_GATE_PLAIN));
+    assert_done(cu.weirEmuGateHold(gate, a));
+    assert_done(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    assert_done(cu.cuEventRecord(event, a));
+    assert_done(cu.weirEmuThreadEnd());
+    assert_int_equal(pthread_create(&thread, NULL, open_later, gate), 0);
+    assert_done(cu.weirEmuThreadBegin("main", 2));
+    while (cu.cuEventQuery(event) == CUDA_ERROR_NOT_READY) continue;
+    while (cu.cuStreamQuery(a) == CUDA_ERROR_NOT_READY) continue;
+    assert_done(cu.weirEmuThreadEnd());
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_done(cu.weirEmuThreadBegin("main", 1));
+    assert_done(cu.weirEmuGateDestroy(gate));
+    assert_done(cu.cuEventDestroy_v2(event));
+}
+
 /* ---- waits that fail -------------------------------------------------------------------------------------------- */
 
 /* Work that uses the block and can't go on. */
@@ -251,6 +281,7 @@ int main(void) {
         odd_test(complaints_need_no_room),
         odd_test(a_thread_that_returns_ends_its_part),
         odd_test(a_thread_that_takes_no_part_opens_no_gate),
+        odd_test(a_thread_that_looks_again_and_again_lets_others_go_on),
         odd_test(a_free_whose_wait_fails_frees_nothing),
         odd_test(a_context_whose_wait_fails_stays),
         odd_test(memory_of_the_program_is_not_taken_for_memory_of_the_device),
