@@ -4,6 +4,7 @@
 #include "device/emu/figures.h"
 #include "device/emu/host.h"
 #include "device/emu/memory_inside.h"
+#include "device/emu/settings.h"
 #include "device/emu/watch.h"
 
 /* ---- device memory ---------------------------------------------------------------------------------------------- */
@@ -25,13 +26,15 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* Device memory that the host may touch, as all is here; it does not move, and the host's accesses are not watched. */
+/* Device memory that the host may touch, as all is here that is backed; it does not move, and the host's accesses are
+ * not watched. */
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
     CUcontext context;
     CUresult code = emu_enter(EMU_AT_cuMemAllocManaged, &context);
     if (code != CUDA_SUCCESS) return code;
     if (address == NULL || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (!emu_settings()->backed) return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
     const struct emu_plain plain = {.context = context, .device = context->device, .managed = true};
     uintptr_t start = 0;
     code = emu_memory_alloc_as(&plain, bytes, &start);
