@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the CUDA driver's binary interface that weir uses: types, values and layouts as in CUDA 13's cuda.h, so
  * that weir builds without the CUDA Toolkit. Where the Toolkit is found, a test compares every value and layout here
- * with its cuda.h. Not to be included together with cuda.h: a file that needs both includes cuda.h first and defines
- * WEIR_CUDA_ABI_H. */
-#ifndef WEIR_CUDA_ABI_H
+ * with its cuda.h. Where cuda.h has been included before, it stands aside. */
+#if !defined(WEIR_CUDA_ABI_H) && !defined(__cuda_cuda_h__)
 #define WEIR_CUDA_ABI_H
 
 #include <stddef.h>

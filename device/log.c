@@ -10,7 +10,10 @@
 #include "device/error.h"
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
-static enum weir__log_level wanted_level = WEIR__LOG_OFF;
+#if !defined(WEIR__LOG_DEFAULT)
+#define WEIR__LOG_DEFAULT WEIR__LOG_OFF
+#endif
+static enum weir__log_level wanted_level = WEIR__LOG_DEFAULT; /* when WEIR_LOG does not say */
 static FILE *place;
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
@@ -26,6 +29,7 @@ static enum weir__log_level level_of(const char *text, size_t length) {
 
 static void open_log(void) {
     const char *asked = getenv("WEIR_LOG");
+    place = stderr;
     if (asked == NULL) return;
     const size_t length = strcspn(asked, ":");
     place = asked[length] == ':' ? fopen(asked + length + 1, "ae") : stderr;

@@ -33,7 +33,11 @@ bool emu_exiting(void) { return atomic_load(&exiting); }
 
 /* The process ends: workers stop before their next operation, entries refuse. Nothing is waited for, since what is
  * queued may wait for the program, and nothing is freed, since workers may be using it. */
-__attribute__((destructor)) static void leave(void) { atomic_store(&exiting, true); }
+__attribute__((destructor)) static void leave(void) {
+    if (emu_watch_reports() > 0)
+        weir__log(WEIR__LOG_WARN, "watch: %llu reports in all", (unsigned long long)emu_watch_reports());
+    atomic_store(&exiting, true);
+}
 
 /* A child has none of the parent's workers, and must not touch what they share. */
 static void in_child(void) { atomic_store(&forked, atomic_load(&initialised)); }
@@ -73,10 +77,11 @@ CUresult cuInit(unsigned flags) {
     const struct emu_complaint complaint = {message, sizeof message};
     emu_lock();
     const bool usable = atomic_load(&initialised) || (emu_settings_use(complaint) && prepare_machine(complaint));
-    if (usable) atomic_store(&initialised, true);
+    const CUresult fault = usable ? emu_faults_count(EMU_AT_cuInit) : CUDA_ERROR_INVALID_VALUE;
+    if (fault == CUDA_SUCCESS) atomic_store(&initialised, true);
     emu_unlock();
     if (!usable) weir__log(WEIR__LOG_ERROR, "emulated driver: %s", message);
-    return usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return fault;
 }
 
 CUresult weirEmuConfigure(const char *settings, char *message, size_t room) {

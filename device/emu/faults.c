@@ -80,8 +80,15 @@ static bool complain_of_entry(const char *name, struct emu_complaint complaint) 
                         near[0] ? "; did you mean " : "", near, near[0] ? "?" : "");
 }
 
+/* Those work before cuInit and ask nothing of the machine. */
+static bool can_fail(enum emu_entry entry) {
+    return entry != EMU_AT_cuDriverGetVersion && entry != EMU_AT_cuGetErrorName && entry != EMU_AT_cuGetErrorString &&
+           entry != EMU_AT_cuGetProcAddress && entry != EMU_AT_cuGetProcAddress_v2 && entry != EMU_AT_cuGetExportTable;
+}
+
 static bool read_entry(const char *name, enum emu_entry *entry, struct emu_complaint complaint) {
     *entry = emu_entry_find(name);
+    if (!can_fail(*entry)) return emu_complain(complaint, "fault: %.60s can't be made to fail", name);
     return *entry != EMU_ENTRIES || strcmp(name, "*") == 0 || complain_of_entry(name, complaint);
 }
 
@@ -190,7 +197,7 @@ bool emu_faults_add(const char *text, struct emu_complaint complaint) {
 }
 
 CUresult emu_faults_count(enum emu_entry entry) {
-    const uint64_t of_entry = ++calls[entry], of_all = ++calls[EMU_ENTRIES];
+    const uint64_t of_entry = ++calls[entry], of_all = entry != EMU_AT_cuInit ? ++calls[EMU_ENTRIES] : 0;
     for (const struct fault *fault = faults; fault < faults + fault_count; fault++) {
         if (fault->entry != entry && fault->entry != EMU_ENTRIES) continue;
         const uint64_t call = fault->entry == EMU_ENTRIES ? of_all : of_entry;

@@ -304,8 +304,12 @@ static bool settle(const char *text, struct emu_complaint complaint) {
     if (variable != NULL && !parse("WEIR_EMU", variable, &environment, complaint)) return false;
     for (size_t i = 0; i < KEYS; i++)
         strcpy(all.value[i], given.value[i][0] != '\0' ? given.value[i] : environment.value[i]);
-    for (size_t i = 0; i < KEYS; i++)
+    for (size_t i = 0; i < KEYS; i++) {
+        static struct emu_settings aside; /* a value that does not count must be one all the same */
+        aside = settings;
+        if (given.value[i][0] != '\0' && !keys[i].settle(environment.value[i], &aside, complaint)) return false;
         if (!keys[i].settle(all.value[i], &settings, complaint)) return false;
+    }
     if (!check_text("emulated machine", &given, &all, &settings, complaint) ||
         !check_text("WEIR_EMU", &environment, &all, &settings, complaint))
         return false;

@@ -141,6 +141,18 @@ static void what_is_no_fault_is_named(void **state) {
     assert_refused("cuInit@1=CUDA_ERROR_OUT_OF_MEMROY", "did you mean CUDA_ERROR_OUT_OF_MEMORY?");
 }
 
+static void entries_that_ask_nothing_of_the_machine_cant_fail(void **state) {
+    (void)state;
+    assert_refused("cuGetErrorName@1+=999", "fault: cuGetErrorName can't be made to fail");
+    assert_refused("cuGetProcAddress@1=500", "fault: cuGetProcAddress can't be made to fail");
+}
+
+static void an_initialisation_fails_by_its_name_alone(void **state) {
+    (void)state;
+    add("*@1+=2;cuInit@1+=CUDA_ERROR_NO_DEVICE");
+    assert_int_equal(emu_faults_count(EMU_AT_cuInit), CUDA_ERROR_NO_DEVICE);
+}
+
 static void there_is_an_end_to_faults(void **state) {
     (void)state;
     char text[600] = "*@1=2";
@@ -163,6 +175,8 @@ int main(void) {
         fault_test(an_entry_is_named_with_or_without_its_version),
         fault_test(the_first_fault_that_means_a_call_has_it),
         fault_test(what_is_no_fault_is_named),
+        fault_test(entries_that_ask_nothing_of_the_machine_cant_fail),
+        fault_test(an_initialisation_fails_by_its_name_alone),
         fault_test(there_is_an_end_to_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,15 @@ static void a_malformed_environment_is_named(void **state) {
     unsetenv("WEIR_EMU");
 }
 
+static void a_value_that_another_takes_the_place_of_must_be_one_all_the_same(void **state) {
+    (void)state;
+    setenv("WEIR_EMU", "profile:nosuch", 1);
+    assert_refused("profile:gh200", "profile:nosuch is unknown");
+    setenv("WEIR_EMU", "clock:vitual", 1);
+    assert_refused("clock:real", "clock:vitual: expected real or virtual");
+    unsetenv("WEIR_EMU");
+}
+
 static void malformed_options_are_named(void **state) {
     (void)state;
     const struct weir_device_options machine = {.size = sizeof machine, .machine = "emulate"};
@@ -180,6 +189,7 @@ int main(void) {
         cmocka_unit_test(malformed_figures_are_named),
         cmocka_unit_test(a_setting_without_effect_is_refused),
         cmocka_unit_test(a_malformed_environment_is_named),
+        cmocka_unit_test(a_value_that_another_takes_the_place_of_must_be_one_all_the_same),
         cmocka_unit_test(malformed_options_are_named),
         cmocka_unit_test(malformed_profiles_are_named_with_their_line),
         cmocka_unit_test(a_profile_of_ones_own_is_read_by_its_path),

@@ -240,7 +240,7 @@ enum { THREADS = 3, TURNS = 50 };
 
 struct worker {
     struct weir_device *device;
-    char name[16];
+    char name[24];
     int number;
     pthread_t thread;
 };

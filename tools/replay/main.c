@@ -37,7 +37,8 @@ static const char usage[] =
     "  --capacity SIZE     of the device: bytes (64M), or a multiple of the trace's peak live bytes (default 1.02x);\n"
     "                      with --scan the default is what the scan finds\n"
     "  --scan              find the smallest sufficient device, to 0.2 % or one page, up to 4x\n"
-    "  --profile NAME      the emulated machine (default demo): its pages and, scaled to the trace, its memory\n"
+    "  --profile NAME      the emulated machine (else WEIR_EMU's, else demo): its pages and, scaled to the trace, its "
+    "memory\n"
     "  --json[=FILE]       the answer as JSON\n"
     "  --help, --version\n"
     "\n"
@@ -246,7 +247,9 @@ static enum weir_status open_device(const struct answer *answer, struct weir_dev
     size_t most = answer->trace.peak_live_bytes * MOST_TIMES, wanted = capacity_of(answer, 1);
     if (wanted > most) most = wanted;
     most = (most / (64u << 20) + 2) * (64u << 20);
-    snprintf(settings, sizeof settings, "profile:%.100s,capacity:%zu", options->profile, most);
+    int length = snprintf(settings, sizeof settings, "capacity:%zu", most);
+    if (options->profile != NULL)
+        snprintf(settings + length, sizeof settings - (size_t)length, ",profile:%.100s", options->profile);
     struct weir_device_options device_options = {.size = sizeof device_options, .machine = "emulated", .emu = settings};
     return weir_device_open(&device_options, device);
 }
@@ -275,8 +278,7 @@ static int run(struct answer *answer, struct weir_device *device) {
 }
 
 int main(int count, char **argument) {
-    struct options options = {
-        .profile = "demo", .policy = WEIR_POLICY_LATENCY, .policy_name = "latency", .capacity_ratio = 1.02};
+    struct options options = {.policy = WEIR_POLICY_LATENCY, .policy_name = "latency", .capacity_ratio = 1.02};
     struct answer answer = {.options = &options};
     char why[512];
     int status = read_options(count, argument, &options);
