@@ -2,6 +2,7 @@
 #include "trainer/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,11 @@ static void print_facts(const struct report *r) {
            r->comm->world, r->comm->world == 1 ? "" : "s", r->comm->ep, r->comm->world / r->comm->ep,
            text_of_count((uint64_t)r->parameters, parameters), text_of_count((uint64_t)r->data_bytes, bytes),
            (long long)(c->batch * c->seq * r->comm->world), c->policy, c->offload ? " with offload" : "", c->wire);
-    if (r->virtual_clock) printf("all times are those of the virtual clock: what the profile says, not what passed\n");
+    const struct weir_emu_machine *m = &r->machine;
+    if (m->virtual_clock)
+        printf("all times are those of the virtual clock (seed %" PRIu64 ", jitter %g, law %s): what the profile says, "
+               "not what passed\n",
+               m->seed, m->jitter, m->law);
     if (strcmp(c->ops, "cost") == 0)
         printf("nothing is computed: losses and norms are 0, routes are made up (skew %g)\n", c->skew);
     if (r->comm->table->lacks) printf("not yet: %s\n", r->comm->table->lacks);
@@ -63,10 +68,10 @@ struct report *report_open(const struct config *config, struct comm *comm, struc
     r->pool = pool;
     r->data_bytes = data_bytes;
     r->parameters = parameters;
-    r->virtual_clock = weir__device_takes_turns(device);
     r->begin_ns = now_ns(r);
     r->info.size = sizeof r->info;
     bool good = weir_device_get_info(device, &r->info) == WEIR_OK;
+    if (good && r->info.emulated) good = weir__device_machine(device, &r->machine) == WEIR_OK;
     if (!good || (config->timeline && !timeline_open(&r->timeline))) {
         free(r);
         return NULL;

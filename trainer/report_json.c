@@ -199,11 +199,25 @@ static json_t *last_validation_json(const struct report *r) {
     return json_null();
 }
 
+/* What a run on the emulated device can be repeated from, beside the options and the profile. */
+static json_t *emulator_json(const struct report *r) {
+    const struct weir_emu_machine *m = &r->machine;
+    if (!r->info.emulated) return json_null();
+    json_t *object = json_object();
+    put(object, "seed", json_integer((json_int_t)m->seed));
+    put(object, "jitter", real_of(m->jitter));
+    put(object, "law", json_string(m->law));
+    put(object, "memory", json_string(m->backed ? "backed" : "unbacked"));
+    put(object, "capacity_bytes", json_integer((json_int_t)r->info.capacity_bytes));
+    return object;
+}
+
 static void put_machine(json_t *root, const struct report *r) {
     put(root, "device", json_string(r->info.emulated ? "emulated" : "cuda"));
     put(root, "device_name", json_string(r->info.name));
     put(root, "profile", text_of(r->info.profile));
-    put(root, "clock", json_string(r->virtual_clock ? "virtual" : "real"));
+    put(root, "clock", json_string(r->machine.virtual_clock ? "virtual" : "real"));
+    put(root, "emulator", emulator_json(r));
     put(root, "world", json_integer(r->comm->world));
     put(root, "ep", json_integer(r->comm->ep));
     put(root, "parameters", json_integer(r->parameters));

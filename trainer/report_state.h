@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "device/emulated.h"
 #include "trainer/bar.h"
 #include "trainer/report.h"
 #include "trainer/timeline.h"
@@ -17,7 +18,7 @@ struct report {
     struct weir_device_info info;
     int64_t data_bytes, parameters;
     int64_t begin_ns;
-    bool virtual_clock; /* every time is the profile's */
+    struct weir_emu_machine machine; /* all 0 on a real device */
     struct bar bar;
     struct timeline timeline; /* buckets NULL: not asked for */
     struct weir_offload_stats offload;

@@ -65,6 +65,8 @@ struct weir_emu_machine {
     uint64_t seed;
     double peer_rate, network_rate; /* bytes/s out of a device to others of its host, to other hosts */
     double peer_latency_ns, network_latency_ns;
+    double jitter; /* how far durations deviate under a seed other than 0 */
+    char law[16];  /* what calls that map memory cost: "measured", ... */
 };
 
 /* What happened so far; a later version adds members at the end. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir's own entry for what the machine is. */
+#include <stdio.h>
 #include <string.h>
 
 #include "device/emu/machine.h"
@@ -11,14 +12,16 @@ CUresult weirEmuMachine(struct weir_emu_machine *machine) {
     if (machine == NULL || machine->size < sizeof machine->size || machine->size > sizeof *machine)
         return CUDA_ERROR_INVALID_VALUE;
     const struct emu_settings *settings = emu_settings();
-    const struct weir_emu_machine known = {.size = machine->size,
-                                           .backed = settings->backed,
-                                           .virtual_clock = settings->clock == EMU_CLOCK_VIRTUAL,
-                                           .seed = settings->seed,
-                                           .peer_rate = settings->profile.peer_rate,
-                                           .network_rate = settings->profile.network_rate,
-                                           .peer_latency_ns = settings->profile.peer_latency_ns,
-                                           .network_latency_ns = settings->profile.network_latency_ns};
+    struct weir_emu_machine known = {.size = machine->size,
+                                     .backed = settings->backed,
+                                     .virtual_clock = settings->clock == EMU_CLOCK_VIRTUAL,
+                                     .seed = settings->seed,
+                                     .peer_rate = settings->profile.peer_rate,
+                                     .network_rate = settings->profile.network_rate,
+                                     .peer_latency_ns = settings->profile.peer_latency_ns,
+                                     .network_latency_ns = settings->profile.network_latency_ns,
+                                     .jitter = settings->jitter};
+    snprintf(known.law, sizeof known.law, "%s", emu_law_names[settings->law]);
     memcpy(machine, &known, machine->size);
     return CUDA_SUCCESS;
 }

@@ -90,10 +90,26 @@ static void the_same_seed_gives_the_same_report_and_another_seed_another(void **
     json_t *b = report_of("clock:virtual,seed:8", "--offload", "--comm=local", "--ops=cost");
     json_t *c = report_of("clock:virtual,seed:9", "--offload", "--comm=local", "--ops=cost");
     assert_true(json_equal(a, b));
+    json_object_del(a, "emulator"); /* which holds the seed */
+    json_object_del(c, "emulator");
     assert_false(json_equal(a, c));
     json_decref(a);
     json_decref(b);
     json_decref(c);
+}
+
+static void the_report_says_what_the_run_can_be_repeated_from(void **state) {
+    (void)state;
+    json_t *report = report_of("clock:virtual,seed:7,jitter:0.25,law:range,memory:unbacked,capacity:48M",
+                               "--comm=local", "--ops=cost", "--ranks=2");
+    const json_t *emulator = json_object_get(report, "emulator");
+    ASSERT_SAYS(&s, out, "virtual clock (seed 7, jitter 0.25, law range)");
+    assert_int_equal(json_integer_value(json_object_get(emulator, "seed")), 7);
+    assert_true(json_real_value(json_object_get(emulator, "jitter")) == 0.25);
+    assert_string_equal(json_string_value(json_object_get(emulator, "law")), "range");
+    assert_string_equal(json_string_value(json_object_get(emulator, "memory")), "unbacked");
+    assert_int_equal(json_integer_value(json_object_get(emulator, "capacity_bytes")), 48 << 20);
+    json_decref(report);
 }
 
 static void with_ops_cost_nothing_is_computed_but_time_passes(void **state) {
@@ -181,6 +197,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_give_the_bits_that_processes_give_under_both_clocks),
         cmocka_unit_test(the_same_seed_gives_the_same_report_and_another_seed_another),
+        cmocka_unit_test(the_report_says_what_the_run_can_be_repeated_from),
         cmocka_unit_test(with_ops_cost_nothing_is_computed_but_time_passes),
         cmocka_unit_test(slower_links_take_longer),
         cmocka_unit_test(recorded_routes_are_replayed_without_arithmetic),

@@ -64,11 +64,11 @@ static void check_timeline(json_t *timeline, size_t streams) {
 
 static void a_completed_run_tells_all_that_is_documented(void **state) {
     (void)state;
-    static const char *const top[] = {
-        "program",         "version",      "name",        "device",     "device_name", "profile",
-        "clock",           "world",        "ep",          "parameters", "config",      "data",
-        "outcome",         "failed_step",  "failed_rank", "message",    "first_loss",  "last_loss",
-        "validation_loss", "tokens_per_s", "steps",       "ranks",      NULL};
+    static const char *const top[] = {"program",      "version", "name",       "device",    "device_name",
+                                      "profile",      "clock",   "emulator",   "world",     "ep",
+                                      "parameters",   "config",  "data",       "outcome",   "failed_step",
+                                      "failed_rank",  "message", "first_loss", "last_loss", "validation_loss",
+                                      "tokens_per_s", "steps",   "ranks",      NULL};
     static const char *const of_rank[] = {"rank", "stats", "streams", "refusal", "offload", "timeline", NULL};
     SPAWN(&s, WEIR_TRAIN, "--data", spawn_text, "--steps=3", flag, "--timeline", "--offload", "--name=a run", SMALL);
     ASSERT_STATUS(&s, 0);
