@@ -177,8 +177,9 @@ size_t emu_memory_free(CUdevice device) {
 }
 
 bool emu_memory_others(CUdevice device, size_t bytes) {
-    const size_t capacity = emu_settings()->capacity_bytes;
-    if (bytes > capacity || (bytes > capacity - used[device] && bytes > others[device])) return false;
+    const size_t capacity = emu_settings()->capacity_bytes; /* less than used, where a driver never refuses */
+    const size_t left = used[device] < capacity ? capacity - used[device] : 0;
+    if (bytes > left && bytes > others[device]) return false;
     others[device] = bytes;
     return true;
 }

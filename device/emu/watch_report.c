@@ -204,7 +204,8 @@ void emu_report_end(void) {
         const struct weir_emu_report report = report_of(&gathered[i]);
         count++;
         keep(&report);
-        weir__log(WEIR__LOG_WARN, "watch: %s", report.text);
+        if (count <= KEPT) weir__log(WEIR__LOG_WARN, "watch: %s", report.text);
+        if (count == KEPT) weir__log(WEIR__LOG_WARN, "watch: further reports are counted only");
         if (emu_settings()->watch != EMU_WATCH_ABORT) continue;
         fprintf(stderr, "weir's emulated device, watch:abort: %s\n", report.text);
         fflush(stderr);
