@@ -194,7 +194,7 @@ bench_emulator() {
     build dev
     mkdir -p "$out"
     say "the conformance suite"
-    build/tests/conformance --driver=build/lib/emu/libcuda.so.1 --json="$out/conformance.json" || die "a case failed"
+    WEIR_EMU=devices:2 build/tests/conformance --driver=build/lib/emu/libcuda.so.1 --no-skips --json="$out/conformance.json" || die "a case failed"
     say "waits taken out, one by one"
     said=$(ctest --test-dir build -R 'watch_mutation_test|offload_mutations|trainer_mutations' -V) || die "a wait is not missed: $said"
     said=$(sed 's/^[0-9]*: //' <<<"$said")
@@ -282,6 +282,15 @@ test)
     esac
     ;;
 bench)
+    case ${1:-pool} in
+    pool) [ $# -le 1 ] || die "bench pool takes no '$2'" 2 ;;
+    emulator)
+        [ $# -le 2 ] || die "bench emulator takes one number, not also '$3'" 2
+        if ! [[ ${2-1000} =~ ^[1-9][0-9]{0,6}$ ]] || [ "${2-1000}" -gt 1000000 ]; then
+            die "bench emulator: SEEDS is a number from 1 to 1000000, not '${2-}'" 2
+        fi
+        ;;
+    esac
     need_packages "$BUILD_PACKAGES"
     case ${1:-pool} in
     pool)

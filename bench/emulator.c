@@ -5,6 +5,8 @@
  * The mix is a training step's: on each of four streams in turn two kernels that read two buffers and write a third, an event's
  * record, and a wait of the next stream for it. Each measurement is a process of its own, since a process has one machine.
  * Usage: weir-bench-emulator [--json=FILE] [KEY=NUMBER]...   further numbers go to the JSON as they are */
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +128,42 @@ static double median(double *values, size_t count) {
     return values[count / 2];
 }
 
-int main(int count, char **arguments) {
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static const char usage[] = "usage: weir-bench-emulator [--json=FILE] [KEY=NUMBER]...\n"
+                            "\n"
+                            "How fast the emulated driver is here; further numbers go to the JSON as they are.\n";
+
+static bool is_number_for_key(const char *argument) {
+    const size_t key = strspn(argument, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    char *end = NULL;
+    if (key == 0 || argument[key] != '=') return false;
+    const char *value = argument + key + 1;
+    const double number = strtod(value, &end);
+    return end != value && *end == '\0' && isfinite(number);
+}
+
+/* Ends the program with 2 when something is wrong, with 0 when the usage was asked for. */
+static const char *read_options(char **arguments) {
     const char *path = NULL;
+    for (; *arguments != NULL; arguments++) {
+        if (strcmp(*arguments, "--help") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        } else if (strncmp(*arguments, "--json=", 7) == 0 && (*arguments)[7] != '\0') {
+            path = *arguments + 7;
+        } else if (!is_number_for_key(*arguments)) {
+            fprintf(stderr,
+                    "weir-bench-emulator: \"%s\": expected --json=FILE, or KEY=NUMBER as in seeds_clean=1000\n%s",
+                    *arguments, usage);
+            exit(2);
+        }
+    }
+    return path;
+}
+
+int main(int count, char **arguments) {
+    const char *path = read_options(arguments + 1);
     double free_rates[ROUNDS], watched_rates[ROUNDS], real_rates[ROUNDS], factors[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) { /* in turn, so that a slow moment of the machine meets all of them */
         free_rates[i] =
@@ -145,8 +181,6 @@ int main(int count, char **arguments) {
     printf("real clock     %.2f million operations/s (of wall time)\n", 1e-6 * real_rate);
     printf("the watch      %.2f x the time\n", factor);
 
-    for (int i = 1; i < count; i++)
-        if (strncmp(arguments[i], "--json=", 7) == 0) path = arguments[i] + 7;
     if (path == NULL) return 0;
     FILE *file = fopen(path, "w");
     if (file == NULL) {

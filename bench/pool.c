@@ -90,11 +90,12 @@ static int fail(const char *what) {
 
 int main(int argc, char **argv) {
     const char *json = NULL;
-    if (argc == 2 && strncmp(argv[1], "--json=", 7) == 0) {
+    if (argc == 2 && strncmp(argv[1], "--json=", 7) == 0 && argv[1][7]) {
         json = argv[1] + 7;
     } else if (argc != 1) {
-        fprintf(stderr, "usage: weir-bench-pool [--json=FILE]\n");
-        return 2;
+        const int asked = argc == 2 && strcmp(argv[1], "--help") == 0;
+        fprintf(asked ? stdout : stderr, "usage: weir-bench-pool [--json=FILE]\n");
+        return asked ? 0 : 2;
     }
     struct weir_device *device = NULL;
     struct weir_pool *weir = NULL, *per_stream = NULL;

@@ -2,10 +2,13 @@
 /* Whole training steps of several ranks under the virtual clock and the watch, each seed another schedule: none gives a
  * report, the same seed gives the same run, and another seed another one.
  *
- *     trainer_schedule_seeds [--seeds N] [--first SEED] [--verbose]: N seeds of every scene instead of the tests; one line of JSON.
+ *     trainer_schedule_seeds [--seeds N] [--first SEED] [--verbose]
+ *
+ * With --seeds: N seeds of every scene instead of the tests; one line of JSON.
  *
  * Each run is a child of its own, forked before a device is opened, since the emulated machine's settings are those of
  * a process. The linker puts watchers around some calls of the trainer, so that a run can be told by numbers. */
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -308,19 +311,68 @@ static int explore(uint64_t count) {
     return t.clean == t.runs ? 0 : 1;
 }
 
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static const char usage[] = "usage: trainer_schedule_seeds [--seeds N] [--first SEED] [--verbose]\n"
+                            "\n"
+                            "Training steps of several ranks under the virtual clock and the watch.\n"
+                            "\n"
+                            "  --seeds N     plays N seeds (1 to 1000000) of every scene instead of the tests\n"
+                            "  --first SEED  the first of them (WEIR_SEED, else 1)\n"
+                            "  --verbose     says what each run was\n"
+                            "  --help        this text\n"
+                            "\n"
+                            "Exit status: 0 all runs were clean, 1 some were not, 2 bad input.\n";
+
+static const uint64_t most_seeds = 1000000, last_seed = UINT32_MAX;
+
+static uint64_t number(const char *name, const char *given, uint64_t least, uint64_t most) {
+    char *end = NULL;
+    errno = 0;
+    const uint64_t value = given ? strtoull(given, &end, 10) : 0;
+    if (given && *given >= '0' && *given <= '9' && !*end && !errno && value >= least && value <= most) return value;
+    fprintf(stderr, "trainer_schedule_seeds: %s needs a number from %" PRIu64 " to %" PRIu64 ", not \"%s\"\n", name,
+            least, most, given ? given : "");
+    exit(2);
+}
+
+/* How many seeds to play; 0: the tests are to run. */
+static uint64_t read_options(char **argument) {
+    uint64_t seeds = 0;
+    if (getenv("WEIR_SEED")) first_seed = number("WEIR_SEED", getenv("WEIR_SEED"), 0, last_seed);
+    if (getenv("WEIR_SEEDS")) number("WEIR_SEEDS", getenv("WEIR_SEEDS"), 1, most_seeds);
+    while (*argument) {
+        const char *name = *argument++;
+        if (strcmp(name, "--help") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        } else if (strcmp(name, "--verbose") == 0) {
+            verbose = true;
+        } else if (strcmp(name, "--seeds") == 0) {
+            seeds = number(name, *argument, 1, most_seeds);
+            argument++;
+        } else if (strcmp(name, "--first") == 0) {
+            first_seed = number(name, *argument, 0, last_seed);
+            argument++;
+        } else {
+            fprintf(stderr,
+                    "trainer_schedule_seeds: unknown option \"%s\": expected --seeds N, --first SEED, "
+                    "--verbose or --help\n",
+                    name);
+            exit(2);
+        }
+    }
+    return seeds;
+}
+
 int main(int argc, char **argv) {
+    (void)argc;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_seed_gives_a_report_though_the_pools_are_so_full_that_they_wait_and_move),
         cmocka_unit_test(the_same_seed_gives_the_same_order_times_and_addresses),
         cmocka_unit_test(another_seed_gives_another_order_and_other_times),
     };
-    uint64_t seeds = 0;
+    const uint64_t seeds = read_options(argv + 1);
     for (size_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)('a' + i * i % 26);
-    if (getenv("WEIR_SEED")) first_seed = strtoull(getenv("WEIR_SEED"), NULL, 10);
-    for (int i = 1; i < argc; i++) verbose = verbose || strcmp(argv[i], "--verbose") == 0;
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--seeds") == 0) seeds = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--first") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-    }
     return seeds ? explore(seeds) : cmocka_run_group_tests(tests, NULL, NULL);
 }
