@@ -9,7 +9,6 @@
  *     the next event is the earliest of the timers and of the engines' next completions
  *
  * The seed moves each duration a little and decides ties. */
-#include <assert.h>
 #include <math.h>
 #include <semaphore.h>
 #include <stdlib.h>

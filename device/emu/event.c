@@ -75,11 +75,7 @@ CUresult emu_event_query(CUevent event) {
 CUresult emu_event_wait(CUevent event) {
     const CUresult legal = emu_capture_check_event(event);
     if (legal != CUDA_SUCCESS) return legal;
-    struct emu_moment moment = emu_watch_copy(event->moment);
-    const CUresult code = emu_clock->wait(event->point);
-    if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
-    emu_watch_drop(&moment);
-    return code;
+    return emu_point_wait(event->point, emu_watch_copy(event->moment));
 }
 
 void emu_event_passed(CUevent event, uint64_t sequence) {

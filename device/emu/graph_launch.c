@@ -3,7 +3,6 @@
  * start after what is in the stream, and it goes on after them. */
 #include <stdlib.h>
 
-#include "device/emu/clock.h"
 #include "device/emu/event.h"
 #include "device/emu/graph.h"
 #include "device/emu/graph_memory.h"
@@ -137,14 +136,13 @@ bool emu_exec_has_memory(CUgraphExec exec) {
 CUresult emu_exec_destroy(CUgraphExec exec) {
     struct emu_program *program = exec->program;
     const bool waits = emu_exec_has_memory(exec) && program->last.point.queue != NULL;
-    emu_slots_give(&execs, exec);
     CUresult code = CUDA_SUCCESS;
-    if (waits) {
-        code = emu_clock->wait(program->last.point);
-        if (code == CUDA_SUCCESS) emu_watch_host_saw(program->last.moment);
-    }
+    if (waits) code = emu_point_wait(program->last.point, emu_watch_copy(program->last.moment));
+    if (code != CUDA_SUCCESS) return code;                               /* its memory is in use, and stays */
+    if (!emu_slots_alive(&execs, exec)) return CUDA_ERROR_INVALID_VALUE; /* another thread was faster */
+    emu_slots_give(&execs, exec);
     drop_program(program);
-    return code;
+    return CUDA_SUCCESS;
 }
 
 bool emu_exec_alive(CUgraphExec exec) { return emu_slots_alive(&execs, exec); }

@@ -75,15 +75,14 @@ struct emu_point emu_queue_end(struct emu_queue *queue) {
 
 /* ---- the host waits --------------------------------------------------------------------------------------------- */
 
-/* What comes before the end is read before the wait: others may push more meanwhile. */
-static CUresult wait_for(struct emu_point point, struct emu_moment moment) {
+CUresult emu_point_wait(struct emu_point point, struct emu_moment moment) {
     const CUresult code = emu_clock->wait(point);
     if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
     emu_watch_drop(&moment);
     return code;
 }
 
-CUresult emu_queue_wait(struct emu_queue *queue) { return wait_for(emu_queue_end(queue), emu_watch_now(queue)); }
+CUresult emu_queue_wait(struct emu_queue *queue) { return emu_point_wait(emu_queue_end(queue), emu_watch_now(queue)); }
 
 struct end {
     struct emu_point point;
@@ -100,7 +99,7 @@ CUresult emu_context_wait(CUcontext context) {
         ends[count++] = (struct end){emu_queue_end(queue), emu_watch_now(queue)};
     CUresult code = CUDA_SUCCESS;
     for (size_t i = 0; i < count; i++) {
-        const CUresult each = wait_for(ends[i].point, ends[i].moment);
+        const CUresult each = emu_point_wait(ends[i].point, ends[i].moment);
         if (each != CUDA_SUCCESS) code = each;
     }
     free(ends);

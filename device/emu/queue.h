@@ -108,6 +108,9 @@ CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *ope
 bool emu_point_passed(struct emu_point point);
 /* The point of the last operation pushed so far. */
 struct emu_point emu_queue_end(struct emu_queue *queue);
+/* The host waits until the point has passed, and has seen the moment then: what comes before it as it was read with the
+ * point, since others may push more meanwhile. Takes the moment's reference. */
+CUresult emu_point_wait(struct emu_point point, struct emu_moment moment);
 /* The host waits until all that is queued in the queue, the context, on the device now has happened. */
 CUresult emu_queue_wait(struct emu_queue *queue);
 CUresult emu_context_wait(CUcontext context);

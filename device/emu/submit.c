@@ -65,23 +65,12 @@ static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, 
     return emu_queue_push(queue, &copy, point);
 }
 
-static CUresult wait_for(struct emu_queue *queue, struct emu_point point) {
-    struct emu_moment moment = emu_watch_now(queue);
-    const CUresult code = emu_clock->wait(point);
-    if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
-    emu_watch_drop(&moment);
-    return code;
-}
-
 /* A synchronous call waits for the stream before it stages the source. Here the copy is over too when it returns, but no
  * program may rely on that: the host has seen what comes before the copy. */
 static CUresult wait_for_staging(struct emu_queue *queue, struct emu_point point) {
     struct emu_moment before = emu_watch_now(queue);
     before.position = point.position - 1;
-    const CUresult code = emu_clock->wait(point);
-    if (code == CUDA_SUCCESS) emu_watch_host_saw(before);
-    emu_watch_drop(&before);
-    return code;
+    return emu_point_wait(point, before);
 }
 
 CUresult emu_submit_copy(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
@@ -89,7 +78,7 @@ CUresult emu_submit_copy(struct emu_queue *queue, const struct emu_rows *rows, e
     struct sides sides;
     const CUresult code = push_copy(queue, rows, kind, &point, &sides);
     if (code != CUDA_SUCCESS || !sides.pageable || point.position == 0) return code;
-    return sides.staged ? emu_clock->wait(point) : wait_for(queue, point);
+    return sides.staged ? emu_clock->wait(point) : emu_point_wait(point, emu_watch_now(queue));
 }
 
 CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows *rows, enum emu_copy_kind kind) {
@@ -100,7 +89,7 @@ CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows
     if (legal != CUDA_SUCCESS) return legal;
     const CUresult code = push_copy(queue, rows, kind, &point, &sides);
     if (code != CUDA_SUCCESS || !sides.host || point.position == 0) return code;
-    return sides.staged ? wait_for_staging(queue, point) : wait_for(queue, point);
+    return sides.staged ? wait_for_staging(queue, point) : emu_point_wait(point, emu_watch_now(queue));
 }
 
 CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, unsigned unit, size_t count, size_t rows,

@@ -166,6 +166,31 @@ static void a_free_whose_wait_fails_frees_nothing(void **state) {
     assert_int_equal(free_bytes(), before);
 }
 
+/* A graph's own memory stays while a launch that can't go on uses it. */
+static void a_graph_whose_wait_fails_keeps_its_memory(void **state) {
+    (void)state;
+    const size_t before = free_bytes();
+    CUdeviceptr block;
+    CUgraph graph;
+    CUgraphExec exec;
+    struct weir_emu_gate *gate;
+    assert_done(cu.cuStreamBeginCapture_v2(b, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_done(cu.cuMemAllocAsync(&block, BYTES, b));
+    assert_done(cu.cuMemsetD8Async(block, 1, BYTES, b));
+    assert_done(cu.cuMemFreeAsync(block, b));
+    assert_done(cu.cuStreamEndCapture(b, &graph));
+    assert_done(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    assert_done(cu.cuGraphDestroy(graph));
+    assert_done(cu.weirEmuGateCreate(&gate, WEIR_EMU_GATE_PLAIN));
+    assert_done(cu.weirEmuGateHold(gate, a));
+    assert_done(cu.cuGraphLaunch(exec, a));
+    assert_code(CUDA_ERROR_LAUNCH_TIMEOUT, cu.cuGraphExecDestroy(exec));
+    assert_int_equal(free_bytes(), before - BYTES);
+    let_go(gate);
+    assert_done(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(free_bytes(), before);
+}
+
 static void a_context_whose_wait_fails_stays(void **state) {
     (void)state;
     const size_t before = free_bytes();
@@ -283,6 +308,7 @@ int main(void) {
         odd_test(a_thread_that_takes_no_part_opens_no_gate),
         odd_test(a_thread_that_looks_again_and_again_lets_others_go_on),
         odd_test(a_free_whose_wait_fails_frees_nothing),
+        odd_test(a_graph_whose_wait_fails_keeps_its_memory),
         odd_test(a_context_whose_wait_fails_stays),
         odd_test(memory_of_the_program_is_not_taken_for_memory_of_the_device),
         odd_test(a_time_between_events_says_that_both_have_passed),
