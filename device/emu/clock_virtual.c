@@ -388,6 +388,7 @@ static void gate_opened(struct weir_emu_gate *gate) {
 
 static void charge(double ns, bool may_switch) {
     if (me == NULL) return;
+    if (emu_uncharged) ns = 0;
     me->ns = emu_later(me->ns, emu_whole_ns(emu_chance_jitter(ns)));
     if (may_switch) me->looks = 0;
     if (may_switch && threads->next != NULL)

@@ -17,6 +17,7 @@
 #include "device/error.h"
 
 _Thread_local bool emu_in_host_function;
+_Thread_local bool emu_uncharged;
 const struct emu_clock *emu_clock = &emu_clock_real;
 
 /* Contexts are never freed: a stale handle is told apart from a live one. The first of a device is its primary one. */

@@ -97,5 +97,6 @@ CUcontext emu_current(void);
 
 /* Set by the clock around a host function: entries are refused in it. */
 extern _Thread_local bool emu_in_host_function;
+extern _Thread_local bool emu_uncharged; /* its calls cost the thread nothing */
 
 #endif

@@ -24,6 +24,7 @@ struct weir_emu_work {
     const struct weir_emu_access *accesses;
     size_t access_count;
     double flops, bytes;
+    double alone_ns; /* > 0: takes exactly so long, on no engine, whatever flops and bytes say */
 };
 
 /* A gate is shut until it is opened, once. Streams and host threads wait at it. */
@@ -67,6 +68,7 @@ struct weir_emu_machine {
     double peer_latency_ns, network_latency_ns;
     double jitter; /* how far durations deviate under a seed other than 0 */
     char law[16];  /* what calls that map memory cost: "measured", ... */
+    double pool_call_ns; /* what a call of a caching allocator costs the host, beside the driver calls in it */
 };
 
 /* What happened so far; a later version adds members at the end. */
@@ -87,6 +89,11 @@ struct weir_emu_counts {
  *   nothing. CUDA_ERROR_INVALID_VALUE with a sentence in message when malformed. After cuInit it changes nothing.
  * emu_submit: as cuLaunchHostFunc, with the description; it is read during the call only.
  * emu_profile, emu_machine: the profile, the machine in force; after cuInit.
+ *
+ * emu_work_time: what a piece of work would take, alone.
+ *
+ * emu_charging: from now on the calling thread's calls cost it what the profile says (on; as at first), or nothing: for
+ *   instruments that are not part of what is measured.
  *
  * emu_now: the clock's time. emu_pause: the calling thread does nothing for so long. emu_thread_begin, emu_thread_end:
  *   the calling thread takes part in the virtual clock (the thread that calls cuInit does already). The names, copied,
@@ -114,6 +121,8 @@ struct weir_emu_counts {
     X(emu_submit, weirEmuSubmit, (const struct weir_emu_work *work, CUstream stream))                                  \
     X(emu_profile, weirEmuProfile, (char *name, size_t room, size_t *granularity_bytes))                               \
     X(emu_machine, weirEmuMachine, (struct weir_emu_machine * machine))                                                \
+    X(emu_work_time, weirEmuWorkTime, (const struct weir_emu_work *work, double *ns))                                  \
+    X(emu_charging, weirEmuCharging, (int on))                                                                         \
     X(emu_now, weirEmuNow, (uint64_t * ns))                                                                            \
     X(emu_pause, weirEmuPause, (uint64_t ns))                                                                          \
     X(emu_thread_begin, weirEmuThreadBegin, (const char *name, unsigned together))                                     \

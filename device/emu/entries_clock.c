@@ -20,6 +20,13 @@ CUresult weirEmuNow(uint64_t *ns) {
     return CUDA_SUCCESS;
 }
 
+CUresult weirEmuCharging(int on) {
+    const CUresult ready = emu_ready();
+    if (ready != CUDA_SUCCESS) return ready;
+    emu_uncharged = on == 0;
+    return CUDA_SUCCESS;
+}
+
 CUresult weirEmuPause(uint64_t ns) {
     const CUresult ready = emu_ready();
     if (ready != CUDA_SUCCESS) return ready;

@@ -7,6 +7,7 @@
 #include "device/emu/cost.h"
 #include "device/emu/enter.h"
 #include "device/emu/event.h"
+#include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/settings.h"
 #include "device/emu/stream.h"
@@ -109,19 +110,34 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
 
 static bool is_amount(double value) { return value >= 0 && value <= DBL_MAX; }
 
+static bool is_work(const struct weir_emu_work *work) {
+    return work != NULL && work->size == sizeof *work && (work->access_count == 0 || work->accesses != NULL) &&
+           is_amount(work->flops) && is_amount(work->bytes) && is_amount(work->alone_ns);
+}
+
+static double work_ns(const struct weir_emu_work *work) {
+    return work->alone_ns > 0 ? work->alone_ns : emu_cost_kernel(work->flops, work->bytes);
+}
+
+CUresult weirEmuWorkTime(const struct weir_emu_work *work, double *ns) {
+    const CUresult ready = emu_ready();
+    if (ready != CUDA_SUCCESS) return ready;
+    if (!is_work(work) || ns == NULL) return CUDA_ERROR_INVALID_VALUE;
+    *ns = work_ns(work);
+    return CUDA_SUCCESS;
+}
+
 /* Work that costs neither arithmetic nor memory (a transfer that something else makes) occupies no engine. */
 CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
     struct emu_queue *queue;
     const CUresult code = emu_enter_stream(EMU_AT_cuLaunchHostFunc, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
-    if (work == NULL || work->size != sizeof *work || (work->access_count > 0 && work->accesses == NULL))
-        return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!is_amount(work->flops) || !is_amount(work->bytes)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    const bool costs = work->flops > 0 || work->bytes > 0;
+    if (!is_work(work)) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    const bool costs = (work->flops > 0 || work->bytes > 0) && work->alone_ns == 0;
     const struct emu_operation kernel = {.kind = EMU_KERNEL,
                                          .engine = costs ? EMU_ENGINE_COMPUTE : EMU_ENGINE_NONE,
                                          .name = work->name,
-                                         .alone_ns = emu_cost_kernel(work->flops, work->bytes),
+                                         .alone_ns = work_ns(work),
                                          .accesses = work->accesses,
                                          .access_count = work->access_count,
                                          .described = work->accesses != NULL,

@@ -46,6 +46,7 @@ static const struct key keys[] = {
     {"host_function_time", TIME, false, FIELD(host_function_ns), EMU_TIME_EXPECTED},
     {"launch_time", TIME, false, FIELD(launch_ns), EMU_TIME_EXPECTED},
     {"wake_time", TIME, false, FIELD(wake_ns), EMU_TIME_EXPECTED},
+    {"pool_call", TIME, false, FIELD(pool_call_ns), EMU_TIME_EXPECTED},
     {"jitter", FRACTION, false, FIELD(jitter), EMU_FRACTION_EXPECTED},
     {"call", CALL_TIME, false, 0, 0, EMU_TIME_EXPECTED},
 };

@@ -36,6 +36,7 @@ struct emu_profile {
     double copy_ns, kernel_ns, host_function_ns; /* what each takes beside its bytes and flops */
     double launch_ns;                            /* from the call to the start on an idle stream */
     double wake_ns;                              /* from the end of work to the return of the host that waits for it */
+    double pool_call_ns;                         /* of a caching allocator's call, beside the driver calls in it */
     double jitter;                               /* relative deviation that a seed brings, e.g. 0.1 */
     struct emu_cost calls[EMU_LAWS][EMU_ENTRIES];
 };

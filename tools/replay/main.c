@@ -175,7 +175,7 @@ static void put_text(FILE *out, const char *text) {
 }
 
 static double ratio_to_peak(const struct answer *answer, size_t bytes) {
-    size_t peak = answer->trace.peak_live_bytes;
+    size_t peak = answer->trace.peak_rounded_bytes;
     return peak == 0 ? 0 : (double)bytes / (double)peak;
 }
 
@@ -189,7 +189,7 @@ static void put_json(FILE *out, const struct answer *answer) {
     fprintf(out, ",\n \"capacity_bytes\":%zu, \"capacity_ratio\":%.6f,", answer->capacity_bytes,
             ratio_to_peak(answer, answer->capacity_bytes));
     fprintf(out, "\n \"peak_live_bytes\":%zu, \"peak_requested_bytes\":%zu, \"peak_held_bytes\":%zu,\n",
-            answer->trace.peak_live_bytes, answer->trace.peak_requested_bytes, outcome->peak_held_bytes);
+            answer->trace.peak_rounded_bytes, answer->trace.peak_live_bytes, outcome->peak_held_bytes);
     if (answer->min_capacity_bytes > 0)
         fprintf(out, " \"min_capacity_bytes\":%zu, \"min_capacity_ratio\":%.6f,", answer->min_capacity_bytes,
                 ratio_to_peak(answer, answer->min_capacity_bytes));
@@ -201,7 +201,7 @@ static void put_json(FILE *out, const struct answer *answer) {
 static void put_words(const struct answer *answer) {
     const struct outcome *outcome = &answer->outcome;
     printf("%s: %zu operations, peak live %zu bytes, policy %s\n", answer->options->trace_path, answer->trace.op_count,
-           answer->trace.peak_live_bytes, answer->options->policy_name);
+           answer->trace.peak_rounded_bytes, answer->options->policy_name);
     if (answer->options->scan && answer->min_capacity_bytes > 0)
         printf("smallest sufficient device: %zu bytes, %.4f x peak live\n", answer->min_capacity_bytes,
                ratio_to_peak(answer, answer->min_capacity_bytes));
@@ -234,7 +234,7 @@ static int put_answer(const struct answer *answer) {
 static size_t capacity_of(const struct answer *answer, size_t page) {
     const struct options *options = answer->options;
     size_t bytes = options->capacity_bytes;
-    if (bytes == 0) bytes = (size_t)(options->capacity_ratio * (double)answer->trace.peak_live_bytes);
+    if (bytes == 0) bytes = (size_t)(options->capacity_ratio * (double)answer->trace.peak_rounded_bytes);
     if (options->scan && !options->capacity_given && answer->min_capacity_bytes > 0) bytes = answer->min_capacity_bytes;
     bytes -= bytes % page;
     return bytes > 0 ? bytes : page;
@@ -244,7 +244,7 @@ static size_t capacity_of(const struct answer *answer, size_t page) {
 static enum weir_status open_device(const struct answer *answer, struct weir_device **device) {
     const struct options *options = answer->options;
     char settings[200];
-    size_t most = answer->trace.peak_live_bytes * MOST_TIMES, wanted = capacity_of(answer, 1);
+    size_t most = answer->trace.peak_rounded_bytes * MOST_TIMES, wanted = capacity_of(answer, 1);
     if (wanted > most) most = wanted;
     most = (most / (64u << 20) + 2) * (64u << 20);
     int length = snprintf(settings, sizeof settings, "capacity:%zu", most);
@@ -261,7 +261,7 @@ static int run(struct answer *answer, struct weir_device *device) {
     size_t page = info.granularity_bytes;
     const struct options *options = answer->options;
     if (options->scan &&
-        !replay_scan(device, &answer->trace, options->policy, answer->trace.peak_live_bytes * MOST_TIMES + page,
+        !replay_scan(device, &answer->trace, options->policy, answer->trace.peak_rounded_bytes * MOST_TIMES + page,
                      &answer->min_capacity_bytes, &answer->outcome, why, sizeof why)) {
         bad("%s", why);
         return EXIT_FAILURE;

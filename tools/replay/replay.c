@@ -64,7 +64,7 @@ static enum weir_status free_after(struct run *run, const struct op *op, weir_st
                          : weir_pool_free(run->pool, run->blocks[op->block], stream);
 }
 
-static bool needs_stream(enum op_kind kind) { return kind <= OP_WAIT || kind == OP_SYNC_STREAM; }
+static bool needs_stream(unsigned kind) { return kind <= OP_SYNC_STREAM; }
 
 static enum weir_status perform(struct run *run, const struct op *op) {
     weir_stream stream = NULL;
@@ -72,8 +72,9 @@ static enum weir_status perform(struct run *run, const struct op *op) {
         enum weir_status status = stream_of(run, op->stream, &stream);
         if (status != WEIR_OK) return status;
     }
-    switch (op->kind) {
+    switch ((enum op_kind)op->kind) {
     case OP_ALLOC:
+    case OP_LIVE:
         return weir_pool_alloc(run->pool, op->bytes, stream, &run->blocks[op->block]);
     case OP_FREE:
         return weir_pool_free(run->pool, run->blocks[op->block], stream);
@@ -97,6 +98,8 @@ static enum weir_status perform(struct run *run, const struct op *op) {
         return destroy_stream(run, op->stream);
     case OP_DESTROY_EVENT:
         return destroy_event(run, op->event);
+    case OP_WORK:
+        return WEIR_OK;
     case OP_ITERATION:
         return weir_pool_mark_iteration(run->pool);
     }
@@ -174,7 +177,7 @@ bool replay_scan(struct weir_device *device, const struct trace *trace, enum wei
         return false;
     }
     size_t page = info.granularity_bytes, most = most_bytes / page;
-    size_t enough = (trace->peak_live_bytes + page - 1) / page, short_of = enough > 0 ? enough - 1 : 0;
+    size_t enough = (trace->peak_rounded_bytes + page - 1) / page, short_of = enough > 0 ? enough - 1 : 0;
     size_t step = enough / 512 > 0 ? enough / 512 : 1;
     if (enough == 0) enough = 1;
     while (!outcome.completed) { /* up in steps that grow, from the least that can do */

@@ -3,7 +3,7 @@
 #ifndef WEIR_REPLAY_REPLAY_H
 #define WEIR_REPLAY_REPLAY_H
 
-#include "trace.h"
+#include "tools/trace/trace.h"
 #include "weir/weir.h"
 
 struct outcome {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace.h"
+#include "tools/trace/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,6 @@
 #define LONGEST_LINE 256
 #define MOST_FIELDS  4
 #define NONE         UINT32_MAX
-#define MOST_BYTES   (UINT64_C(1) << 50) /* live at once */
 
 /* A table from an id of the file to its dense number. */
 struct ids {
@@ -114,13 +113,17 @@ static bool stream_of(struct reader *reader, uint64_t id, uint32_t *stream) {
     struct trace *trace = reader->trace;
     *stream = number_of(&reader->streams, id);
     if (*stream != NONE) return true;
-    if (trace->stream_count == MOST_STREAMS)
-        return complain(reader, "stream %" PRIu64 " is the %dth one, the limit is %d", id, MOST_STREAMS + 1,
-                        MOST_STREAMS);
+    if (trace->stream_count == TRACE_MOST_STREAMS)
+        return complain(reader, "stream %" PRIu64 " is the %dth one, the limit is %d", id, TRACE_MOST_STREAMS + 1,
+                        TRACE_MOST_STREAMS);
     void *names = realloc(trace->stream_names, (trace->stream_count + 1) * sizeof *trace->stream_names);
     if (names == NULL) return complain(reader, "no host memory for stream %" PRIu64, id);
     trace->stream_names = names;
     trace->stream_names[trace->stream_count][0] = 0;
+    void *stream_ids = realloc(trace->stream_ids, (trace->stream_count + 1) * sizeof *trace->stream_ids);
+    if (stream_ids == NULL) return complain(reader, "no host memory for stream %" PRIu64, id);
+    trace->stream_ids = stream_ids;
+    trace->stream_ids[trace->stream_count] = id;
     *stream = trace->stream_count++;
     return add_id(reader, &reader->streams, id, *stream);
 }
@@ -142,12 +145,12 @@ static void raise_to(size_t *peak, size_t value) {
 
 static size_t rounded(size_t bytes) { return (bytes + 511) & ~(size_t)511; }
 
-static bool read_alloc(struct reader *reader, const uint64_t *field) {
+static bool read_alloc(struct reader *reader, const uint64_t *field, enum op_kind kind) {
     struct trace *trace = reader->trace;
-    struct op op = {.kind = OP_ALLOC, .block = trace->block_count, .bytes = field[1]};
+    struct op op = {.kind = kind, .block = trace->block_count, .bytes = field[1]};
     if (number_of(&reader->blocks, field[0]) != NONE)
         return complain(reader, "block id %" PRIu64 " is used a second time", field[0]);
-    if (field[1] > MOST_BYTES || rounded(field[1]) > MOST_BYTES - reader->live_bytes)
+    if (field[1] > TRACE_MOST_BYTES || rounded(field[1]) > TRACE_MOST_BYTES - reader->live_bytes)
         return complain(reader, "%" PRIu64 " bytes beside %zu live ones are more than the limit of 2^50", field[1],
                         reader->live_bytes);
     if (!stream_of(reader, field[2], &op.stream) || !add_id(reader, &reader->blocks, field[0], op.block)) return false;
@@ -159,14 +162,15 @@ static bool read_alloc(struct reader *reader, const uint64_t *field) {
     trace->block_count++;
     reader->requested_bytes += op.bytes;
     reader->live_bytes += rounded(op.bytes);
-    raise_to(&trace->peak_requested_bytes, reader->requested_bytes);
-    raise_to(&trace->peak_live_bytes, reader->live_bytes);
+    raise_to(&trace->peak_live_bytes, reader->requested_bytes);
+    raise_to(&trace->peak_rounded_bytes, reader->live_bytes);
     return add_op(reader, op);
 }
 
 static bool add_free(struct reader *reader, struct op op) {
     struct block_state *state = &reader->states[op.block];
     state->live = false;
+    op.bytes = state->bytes;
     reader->requested_bytes -= state->bytes;
     reader->live_bytes -= rounded(state->bytes);
     return add_op(reader, op);
@@ -232,16 +236,24 @@ static bool read_event(struct reader *reader, uint64_t id, enum op_kind kind) {
     return event_of(reader, id, &op.event) && add_op(reader, op);
 }
 
-/* Work is not replayed: without a clock it takes no time. Its line is checked all the same. */
 static bool read_work(struct reader *reader, char *const *word, int words) {
     uint64_t stream;
-    uint32_t number;
+    struct op op = {.kind = OP_WORK};
     if (words != 3 || !read_number(word[1], &stream)) return complain(reader, "k takes a stream and microseconds");
     const char *us = word[2];
     size_t digits = strspn(us, "0123456789");
     if (us[digits] == '.') digits += 1 + strspn(us + digits + 1, "0123456789");
     if (digits == 0 || us[digits] != 0) return complain(reader, "'%s' is no time in microseconds", us);
-    return stream_of(reader, stream, &number);
+    double ns = 0;
+    for (const char *at = us; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
+    ns *= 1000;
+    const char *point = strchr(us, '.');
+    double place = 100;
+    for (const char *at = point != NULL ? point + 1 : ""; *at != 0; at++, place /= 10) ns += (*at - '0') * place;
+    if (ns > (double)TRACE_MOST_NS) return complain(reader, "%s microseconds are more than the limit of 10^12", us);
+    op.ns = (uint64_t)(ns + 0.5);
+    reader->trace->has_work = true;
+    return stream_of(reader, stream, &op.stream) && add_op(reader, op);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
@@ -272,8 +284,9 @@ static int plain_fields(char letter) {
 static bool read_plain(struct reader *reader, char letter, const uint64_t *field) {
     switch (letter) {
     case 'm':
+        return read_alloc(reader, field, OP_ALLOC);
     case 'p':
-        return read_alloc(reader, field);
+        return read_alloc(reader, field, OP_LIVE);
     case 'u':
         return read_note(reader, field);
     case 'e':
@@ -291,6 +304,7 @@ static bool read_plain(struct reader *reader, char letter, const uint64_t *field
     case 'd':
         return add_op(reader, (struct op){.kind = OP_SYNC_DEVICE});
     default:
+        reader->trace->iteration_count++;
         return add_op(reader, (struct op){.kind = OP_ITERATION});
     }
 }
@@ -383,5 +397,7 @@ bool trace_read(const char *path, struct trace *trace, char *why, size_t room) {
 void trace_free(struct trace *trace) {
     free(trace->ops);
     free(trace->stream_names);
+    free(trace->stream_ids);
+    free(trace->offsets);
     *trace = (struct trace){0};
 }
