@@ -17,7 +17,6 @@ struct command {
 
 #define ROW(name, function, text) {name, function, text},
 static const struct command commands[] = {TRACE_COMMANDS(ROW){NULL, NULL, NULL}};
-enum { COMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static void put_usage(FILE *out) {
     fprintf(
@@ -30,9 +29,10 @@ static void put_usage(FILE *out) {
 }
 
 static int unknown(const char *name) {
-    const char *names[COMMANDS + 1] = {0};
-    for (size_t i = 0; i < COMMANDS; i++) names[i] = commands[i].name;
-    const char *nearest = weir__nearest(name, names, COMMANDS);
+    const char *names[sizeof commands / sizeof *commands] = {0};
+    size_t known = 0;
+    for (; commands[known].name != NULL; known++) names[known] = commands[known].name;
+    const char *nearest = weir__nearest(name, names, known);
     fprintf(stderr, "weir-trace: unknown command '%.60s'", name);
     if (nearest != NULL) fprintf(stderr, "; did you mean %s?\n", nearest);
     if (nearest == NULL) fprintf(stderr, " (--help lists them)\n");
