@@ -66,8 +66,8 @@ struct weir_emu_machine {
     uint64_t seed;
     double peer_rate, network_rate; /* bytes/s out of a device to others of its host, to other hosts */
     double peer_latency_ns, network_latency_ns;
-    double jitter; /* how far durations deviate under a seed other than 0 */
-    char law[16];  /* what calls that map memory cost: "measured", ... */
+    double jitter;       /* how far durations deviate under a seed other than 0 */
+    char law[16];        /* what calls that map memory cost: "measured", ... */
     double pool_call_ns; /* what a call of a caching allocator costs the host, beside the driver calls in it */
 };
 
@@ -81,6 +81,10 @@ struct weir_emu_counts {
     uint64_t reports;           /* of the watch */
     uint64_t faults;            /* calls that were made to fail */
     uint64_t unsupported_calls; /* of entries that are there by name only */
+    /* Of `calls`, whoever made them and whatever came of them: those that take, give back or map device memory; those
+     * that order streams (event record, stream wait); and those by which the host waits for work. */
+    uint64_t memory_calls, order_calls, wait_calls;
+    uint64_t held_bytes, peak_held_bytes; /* of device 0's memory, taken by this process; and the most so far */
 };
 
 /* X(member, symbol, parameters).

@@ -116,7 +116,12 @@ CUresult weirEmuCounts(struct weir_emu_counts *counts) {
                                           .unwatched = emu_watch_unwatched(),
                                           .reports = emu_watch_reports(),
                                           .faults = emu_faults_made(),
-                                          .unsupported_calls = emu_unsupported_calls()};
+                                          .unsupported_calls = emu_unsupported_calls(),
+                                          .memory_calls = emu_calls_of(EMU_CLASS_MEMORY),
+                                          .order_calls = emu_calls_of(EMU_CLASS_ORDER),
+                                          .wait_calls = emu_calls_of(EMU_CLASS_WAIT),
+                                          .held_bytes = emu_memory_held(0),
+                                          .peak_held_bytes = emu_memory_most_held(0)};
     memcpy(counts, &known, counts->size);
     emu_unlock();
     return CUDA_SUCCESS;

@@ -10,12 +10,13 @@
 #include "device/error.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t calls;
+static uint64_t calls, calls_of[EMU_CLASSES];
 
 void emu_lock(void) { pthread_mutex_lock(&lock); }
 void emu_unlock(void) { pthread_mutex_unlock(&lock); }
 pthread_mutex_t *emu_the_lock(void) { return &lock; }
 uint64_t emu_calls(void) { return calls; }
+uint64_t emu_calls_of(enum emu_class class) { return calls_of[class]; }
 
 /* ---- switch points ---------------------------------------------------------------------------------------------- */
 
@@ -52,6 +53,40 @@ static bool may_switch(enum emu_entry entry) {
     }
 }
 
+/* ---- classes ---------------------------------------------------------------------------------------------------- */
+
+static enum emu_class class_of(enum emu_entry entry) {
+    switch (entry) {
+    case EMU_AT_cuMemCreate:
+    case EMU_AT_cuMemRelease:
+    case EMU_AT_cuMemAddressReserve:
+    case EMU_AT_cuMemAddressFree:
+    case EMU_AT_cuMemMap:
+    case EMU_AT_cuMemUnmap:
+    case EMU_AT_cuMemSetAccess:
+    case EMU_AT_cuMemAlloc_v2:
+    case EMU_AT_cuMemAllocPitch_v2:
+    case EMU_AT_cuMemAllocManaged:
+    case EMU_AT_cuMemFree_v2:
+    case EMU_AT_cuMemAllocAsync:
+    case EMU_AT_cuMemAllocFromPoolAsync:
+    case EMU_AT_cuMemFreeAsync:
+    case EMU_AT_cuMemPoolTrimTo:
+        return EMU_CLASS_MEMORY;
+    case EMU_AT_cuEventRecord:
+    case EMU_AT_cuEventRecordWithFlags:
+    case EMU_AT_cuStreamWaitEvent:
+        return EMU_CLASS_ORDER;
+    case EMU_AT_cuStreamSynchronize:
+    case EMU_AT_cuEventSynchronize:
+    case EMU_AT_cuCtxSynchronize:
+    case EMU_AT_cuCtxSynchronize_v2:
+        return EMU_CLASS_WAIT;
+    default:
+        return EMU_CLASS_ANY;
+    }
+}
+
 /* ---- entering --------------------------------------------------------------------------------------------------- */
 
 static CUresult check(enum emu_entry entry, CUcontext *context) {
@@ -69,6 +104,7 @@ CUresult emu_enter(enum emu_entry entry, CUcontext *context) {
     if (ready != CUDA_SUCCESS) return ready;
     emu_lock();
     calls++;
+    calls_of[class_of(entry)]++;
     const CUresult code = check(entry, context);
     if (code != CUDA_SUCCESS) return emu_leave(code);
     emu_clock->charge(emu_settings()->calls[entry].fixed_ns, may_switch(entry));

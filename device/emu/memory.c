@@ -13,7 +13,7 @@
 
 static struct emu_ranges reservations, mappings;
 static struct emu_slots pages = EMU_SLOTS_INITIALIZER(struct page);
-static size_t used[EMU_MOST_DEVICES], others[EMU_MOST_DEVICES];
+static size_t used[EMU_MOST_DEVICES], most_used[EMU_MOST_DEVICES], others[EMU_MOST_DEVICES];
 static struct page *lent; /* given back here, and still in use by another process */
 static uint64_t last_id;
 
@@ -91,6 +91,7 @@ static CUresult create(CUdevice device, size_t bytes, struct page **out) {
     }
     page->file_offset = page->offset;
     used[device] += bytes;
+    if (used[device] > most_used[device]) most_used[device] = used[device];
     emu_watch_page_made(device, page->offset, bytes);
     *out = page;
     return CUDA_SUCCESS;
@@ -175,6 +176,9 @@ size_t emu_memory_free(CUdevice device) {
     const size_t capacity = emu_settings()->capacity_bytes, taken = used[device] + others[device];
     return taken < capacity ? capacity - taken : 0;
 }
+
+size_t emu_memory_held(CUdevice device) { return used[device]; }
+size_t emu_memory_most_held(CUdevice device) { return most_used[device]; }
 
 bool emu_memory_others(CUdevice device, size_t bytes) {
     const size_t capacity = emu_settings()->capacity_bytes; /* less than used, where a driver never refuses */

@@ -58,6 +58,9 @@ CUresult emu_memory_import(int descriptor, CUmemGenericAllocationHandle *handle)
 bool emu_memory_others(CUdevice device, size_t bytes);
 /* What the device says is free: what neither this process nor others hold. */
 size_t emu_memory_free(CUdevice device);
+/* What this process holds of it, and the most that it ever did. */
+size_t emu_memory_held(CUdevice device);
+size_t emu_memory_most_held(CUdevice device);
 
 /* The device whose memory is mapped there. Needs: something is. */
 CUdevice emu_memory_device(uintptr_t address);
