@@ -28,6 +28,9 @@ static const char *with_unit(double value, const struct unit *units, size_t coun
 }
 #define WITH_UNIT(value, units, text) with_unit((value), (units), sizeof(units) / sizeof *(units), (text), sizeof(text))
 
+/* What a call of a caching allocator costs the host, beside the driver calls in it (docs/profiles.md). */
+#define POOL_CALL_NS 250.0
+
 static bool is_figure(double value) { return isfinite(value) && value > 0; }
 
 /* ---- the profile ------------------------------------------------------------------------------------------------ */
@@ -124,6 +127,7 @@ static void put_figures(FILE *out, const struct figures *figures) {
     put_time(out, "host_function_time", figures->host_function_ns, "one that does nothing, in a series");
     put_time(out, "launch_time", figures->launch_ns, "from the call's return to the start on an idle stream");
     put_time(out, "wake_time", figures->wake_ns, "from a host function to the return of the host that waits");
+    put_time(out, "pool_call", POOL_CALL_NS, "not of the device, and not measured: as in the shipped profiles");
     fprintf(out, "%-24s = %.1f %%%-13s # spread of single sets\n\n", "jitter",
             isfinite(figures->jitter) ? 100 * figures->jitter : 0, "");
 }
