@@ -51,6 +51,8 @@ libopenmpi-dev: communication between the trainer's ranks
 openmpi-bin: starts the trainer's ranks
 libyaml-dev: reads the trainer's configuration
 libjansson-dev: writes and reads reports
+zlib1g-dev: reads and writes traces in gzip
+libzstd-dev: reads and writes traces in zstd
 libcmocka-dev: runs the tests"
 TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
 ALL_PACKAGES="clang: second compiler of the test run"

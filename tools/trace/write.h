@@ -22,6 +22,7 @@ void trace_writer_abandon(struct trace_writer *writer);
 /* All numbers are ids. */
 void trace_put_alloc(struct trace_writer *writer, uint64_t block, uint64_t bytes, uint64_t stream); /* m */
 void trace_put_live(struct trace_writer *writer, uint64_t block, uint64_t bytes, uint64_t stream);  /* p */
+void trace_put_align(struct trace_writer *writer, uint64_t block, uint64_t align);                  /* a */
 void trace_put_free(struct trace_writer *writer, uint64_t block);                                   /* f ID */
 void trace_put_free_on(struct trace_writer *writer, uint64_t block, uint64_t stream);               /* f ID S */
 void trace_put_free_any(struct trace_writer *writer, uint64_t block);                               /* f ID * */
@@ -33,6 +34,8 @@ void trace_put_wait(struct trace_writer *writer, uint64_t event, uint64_t stream
 void trace_put_sync_stream(struct trace_writer *writer, uint64_t stream);                           /* s */
 void trace_put_sync_device(struct trace_writer *writer);                                            /* d */
 void trace_put_host_wait(struct trace_writer *writer, uint64_t event);                              /* h */
+void trace_put_destroy_stream(struct trace_writer *writer, uint64_t stream);                        /* x */
+void trace_put_destroy_event(struct trace_writer *writer, uint64_t event);                          /* y */
 void trace_put_iteration(struct trace_writer *writer);                                              /* i */
 void trace_put_stream_name(struct trace_writer *writer, uint64_t stream, const char *name); /* # stream N NAME */
 void trace_put_comment(struct trace_writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
