@@ -118,8 +118,7 @@ size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const str
                               (struct weir__usable){usable_if_complete, &asker}, out, room, found);
 }
 
-/* The idle extent with whole pages that was freed first of those that are not complete. */
-static struct weir__extent *oldest_incomplete(const struct weir_pool *pool) {
+struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool) {
     struct weir__extent *oldest = NULL;
     for (uint32_t home = 0; home < pool->order.count; home++) {
         const struct weir__index *index = &pool->order.slots[home]->idle[0];
@@ -145,7 +144,7 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
     size_t found = 0;
     weir__ladder_donors(pool, missing, &choice->window, NULL, 0, &found);
     if (found == missing) return true;
-    choice->idle = oldest_incomplete(pool);
+    choice->idle = weir__ladder_oldest_incomplete(pool);
     choice->step = WEIR__WAIT_HOST;
     return choice->idle != NULL;
 }

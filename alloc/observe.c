@@ -21,10 +21,10 @@ static void device_synchronized(void *self) { weir__trace_device_synchronized(tr
 
 static void stream_destroyed(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     weir__order_stream_destroyed(&pool->order, stream);
     weir__trace_stream_destroyed(pool->trace, stream);
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
 }
 
 void weir__pool_observe(struct weir_pool *pool) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WEIR_OPTIONS: "policy:footprint,limit:0.9,wait_limit:500ms". */
+/* WEIR_OPTIONS: "policy:footprint,limit:0.9,wait_limit:500ms,deterministic:on". */
 #include <string.h>
 
 #include "alloc/pool.h"
 
-static const char *const keys[] = {"policy", "limit", "wait_limit"};
-enum { POLICY, LIMIT, WAIT_LIMIT, KEY_COUNT };
+static const char *const keys[] = {"policy", "limit", "wait_limit", "deterministic"};
+enum { POLICY, LIMIT, WAIT_LIMIT, DETERMINISTIC, KEY_COUNT };
 
 static const struct weir__policy *const policies[] = {&weir__policy_latency, &weir__policy_footprint,
                                                       &weir__policy_per_stream};
@@ -72,13 +72,20 @@ static enum weir_status parse_wait_limit(const char *value, struct weir__options
     return WEIR__INVALID("WEIR_OPTIONS: wait_limit:%s is not a time above 0 with a unit (10s, 500ms, 20us)", value);
 }
 
+static enum weir_status parse_deterministic(const char *value, struct weir__options *options) {
+    options->deterministic = strcmp(value, "on") == 0;
+    if (options->deterministic || strcmp(value, "off") == 0) return WEIR_OK;
+    return WEIR__INVALID("WEIR_OPTIONS: deterministic:%s is neither on nor off", value);
+}
+
 static enum weir_status parse_pair(const char *key, const char *value, struct weir__options *options) {
     if (strcmp(key, keys[POLICY]) == 0) return parse_policy(value, options);
     if (strcmp(key, keys[LIMIT]) == 0) return parse_limit(value, options);
     if (strcmp(key, keys[WAIT_LIMIT]) == 0) return parse_wait_limit(value, options);
+    if (strcmp(key, keys[DETERMINISTIC]) == 0) return parse_deterministic(value, options);
     const char *nearest = weir__nearest(key, keys, KEY_COUNT);
     if (nearest != NULL) return WEIR__INVALID("WEIR_OPTIONS: unknown key '%s'; did you mean '%s'?", key, nearest);
-    return WEIR__INVALID("WEIR_OPTIONS: unknown key '%s'; known are policy, limit, wait_limit", key);
+    return WEIR__INVALID("WEIR_OPTIONS: unknown key '%s'; known are policy, limit, wait_limit, deterministic", key);
 }
 
 static enum weir_status parse_item(const char *item, size_t length, struct weir__options *options) {

@@ -130,6 +130,19 @@ static void unlink_mark(struct weir__slot *slot, struct weir__mark *mark) {
     }
     *link = mark->next;
     if (slot->newest == mark) slot->newest = before;
+    slot->mark_count--;
+}
+
+/* In deterministic mode nobody asks whether marks have passed, so they would pile up. Every second one goes, whether it has
+ * passed or not: a tag before it is waited for by the next one. The newest stays. */
+static void thin_out(struct weir__order *order, struct weir__slot *slot) {
+    for (struct weir__mark *mark = slot->oldest; mark != NULL && mark->next != NULL;) {
+        struct weir__mark *dropped = mark;
+        mark = mark->next->next;
+        if (!dropped->recorded) continue;
+        unlink_mark(slot, dropped);
+        retire_mark(order, dropped);
+    }
 }
 
 static void append_mark(struct weir__slot *slot, struct weir__mark *mark) {
@@ -138,6 +151,7 @@ static void append_mark(struct weir__slot *slot, struct weir__mark *mark) {
     else
         slot->oldest = mark;
     slot->newest = mark;
+    slot->mark_count++;
 }
 
 /* The first recorded mark at or after a tick. */
@@ -166,6 +180,7 @@ static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot
         *status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a mark of %zu bytes", sizeof *mark);
         return NULL;
     }
+    if (order->deterministic && slot->mark_count >= WEIR__MOST_MARKS) thin_out(order, slot);
     mark->tick = slot->tick++;
     mark->users = 1;
     if (order->event_count > 0) mark->event = order->events[--order->event_count];
@@ -245,7 +260,7 @@ static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
 }
 
 bool weir__order_poll(struct weir__order *order) {
-    if (weir__device_enter(order->device) != WEIR_OK) return false;
+    if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return false;
     bool advanced = false;
     for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i]);
     weir__device_leave(order->device);
@@ -265,13 +280,22 @@ static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
 
 bool weir__order_poll_streams(struct weir__order *order) {
     bool advanced = weir__order_poll(order);
-    if (weir__device_enter(order->device) != WEIR_OK) return advanced;
+    if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return advanced;
     for (uint32_t i = 1; i < order->count; i++) advanced |= query_stream(order, order->slots[i]);
     weir__device_leave(order->device);
     return advanced;
 }
 
 /* ---- waits ------------------------------------------------------------------------------------------------------ */
+
+/* What the host has waited for needs no marks any more; polls do the same. */
+static void retire_complete(struct weir__order *order, struct weir__slot *slot) {
+    while (slot->oldest != NULL && slot->oldest->recorded && slot->oldest->tick <= slot->complete) {
+        struct weir__mark *mark = slot->oldest;
+        unlink_mark(slot, mark);
+        retire_mark(order, mark);
+    }
+}
 
 /* Waits for the whole device: the last resort for slots that are lost. */
 static enum weir_status synchronize(struct weir__order *order) {
@@ -286,8 +310,10 @@ static enum weir_status synchronize(struct weir__order *order) {
         weir__device_leave(order->device);
     }
     pthread_mutex_lock(order->lock);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
         if (ticks[i] > order->slots[i]->complete) order->slots[i]->complete = ticks[i];
+        retire_complete(order, order->slots[i]);
+    }
     return status;
 }
 
@@ -356,6 +382,7 @@ enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__t
     pthread_mutex_lock(order->lock);
     if (status == WEIR_OK && mark->tick > slot->complete) slot->complete = mark->tick;
     unuse_mark(order, mark);
+    retire_complete(order, slot);
     return status;
 }
 
@@ -382,7 +409,7 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     uint32_t number = weir__order_find(order, stream);
     if (number == WEIR__SLOT_NONE) return;
     struct weir__slot *slot = order->slots[number];
-    if (is_empty(order, slot)) {
+    if (!order->deterministic && is_empty(order, slot)) {
         slot->final_tick = slot->complete = slot->tick++;
     } else {
         enum weir_status status = WEIR_OK;

@@ -7,6 +7,8 @@
  * mark    an event of the pool's own, recorded on a stream
  * ordered `slot` is known to run after a tag: the tag is the slot's own, or complete, or the pool made it wait
  * complete the host has seen that a mark at or after the tag has passed
+ * deterministic: what the device did is not looked at. `complete` rises by the pool's own waits alone, and marks live until
+ *         then, thinned out when they are many
  * lost    a slot whose stream is gone without a mark after its last tags; only a synchronised device completes those
  *
  * Invariants.
@@ -34,6 +36,7 @@
 #define WEIR__SLOT_NONE     UINT32_MAX
 #define WEIR__MARK_FREES    64u  /* a mark is recorded after so many frees on a stream, */
 #define WEIR__MARK_GRANULES 128u /* or when so many granules were freed there */
+#define WEIR__MOST_MARKS    256u /* of a slot in deterministic mode */
 
 struct weir__mark {
     struct weir__mark *next;
@@ -53,6 +56,7 @@ struct weir__slot {
     uint64_t tick, complete;
     uint64_t final_tick; /* once not alive: what tags for this slot carry */
     struct weir__mark *oldest, *newest;
+    unsigned mark_count;
     uint64_t *after; /* by slot: highest tick of it that this stream is known to run after */
     bool wants_mark; /* per-stream policy: a noted use was freed and must be seen complete */
     unsigned frees_since_mark;
@@ -66,6 +70,7 @@ struct weir__order {
     struct weir_device *device;
     pthread_mutex_t *lock;
     size_t granule;
+    bool deterministic; /* polls see nothing */
     struct weir__slot **slots;
     uint32_t count, room;
     uint32_t not_alive; /* open slots whose stream is gone */
@@ -97,7 +102,7 @@ bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, stru
 bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent);
 bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot, const struct weir__extent *extent);
 
-/* Asks the driver which marks have passed. Gives: true when something new is complete. */
+/* Asks the driver which marks have passed. Gives: true when something new is complete. Never in deterministic mode. */
 bool weir__order_poll(struct weir__order *order);
 /* The same, and for slots with tags after their last mark whether the whole stream is empty: dearer, sees more. */
 bool weir__order_poll_streams(struct weir__order *order);

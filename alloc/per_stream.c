@@ -291,6 +291,18 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__request *reque
     return status == WEIR_OK ? add_segment(pool, request, out) : status;
 }
 
+/* (unlocks) Deterministic mode: events are not looked at, so what they hold back is waited for before memory is taken. */
+static enum weir_status find_pending(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
+    uint64_t since_ns = weir__device_now_ns(pool->device);
+    request->deadline_ns = since_ns + request->wait_limit_ns;
+    pool->host_waits++;
+    enum weir_status status = wait_for_events(pool, request->deadline_ns);
+    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
+    if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 1)) status = no_host_memory();
+    if (status == WEIR_OK) *out = find_free(pool, request);
+    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+}
+
 static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__request *request,
                                          struct weir__extent **out) {
     if (!request->host_function) process_events(pool);
@@ -300,7 +312,9 @@ static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__re
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                           "%zu bytes can't be allocated inside a host function: it would take a driver call",
                           request->requested_bytes);
-    enum weir_status status = extent == NULL ? grow(pool, request, &extent) : WEIR_OK;
+    enum weir_status status = WEIR_OK;
+    if (extent == NULL && pool->deterministic && pool->pending != NULL) status = find_pending(pool, request, &extent);
+    if (status == WEIR_OK && extent == NULL) status = grow(pool, request, &extent);
     if (status != WEIR_OK) return status;
     split(pool, extent, request->bytes);
     weir__extent_tags_clear(extent);
@@ -351,6 +365,10 @@ static bool is_over(const struct weir_pool *pool, const struct weir__segment *se
 }
 
 static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {
+    if (pool->deterministic) {
+        uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
+        if (wait_for_events(pool, deadline_ns) == WEIR_OK) wait_for_streams(pool, deadline_ns);
+    }
     if (weir__order_poll_streams(&pool->order)) free_complete_blocks(pool);
     return free_segments(pool, claim_segments(pool, is_over), target_bytes);
 }

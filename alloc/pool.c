@@ -20,8 +20,7 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
     return weir__forked() ? weir__fail_forked() : WEIR_OK;
 }
 
-void weir__pool_lock(struct weir_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
+static void empty_inbox(struct weir_pool *pool) {
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
     while (entry != NULL) {
         struct weir__inbox_entry *next = entry->next;
@@ -33,7 +32,41 @@ void weir__pool_lock(struct weir_pool *pool) {
     }
 }
 
+void weir__pool_lock(struct weir_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->busy) empty_inbox(pool); /* else they are taken back after the call that has the turn */
+}
+
 void weir__pool_unlock(struct weir_pool *pool) { pthread_mutex_unlock(&pool->lock); }
+
+static void wait_for_turn(struct weir_pool *pool) {
+    if (!weir__device_takes_turns(pool->device)) {
+        pthread_cond_wait(&pool->turned, &pool->lock);
+        return;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    weir__device_pause(pool->device, WEIR__TURN_NS);
+    pthread_mutex_lock(&pool->lock);
+}
+
+void weir__pool_begin(struct weir_pool *pool) {
+    if (!pool->deterministic || weir__in_host_function()) {
+        weir__pool_lock(pool);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    while (pool->busy) wait_for_turn(pool);
+    empty_inbox(pool);
+    pool->busy = true;
+}
+
+void weir__pool_end(struct weir_pool *pool) {
+    if (pool->busy && !weir__in_host_function()) {
+        pool->busy = false;
+        pthread_cond_signal(&pool->turned);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
 
 /* The driver may hold locks of its own while a host function runs, so it takes none of ours. */
 static enum weir_status leave_in_inbox(struct weir_pool *pool, void *block, weir_stream stream) {
@@ -83,8 +116,9 @@ static enum weir_status resolve(struct weir_pool *pool, const struct weir_pool_o
     enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
     if (status != WEIR_OK) return status;
     if (given == NULL) given = &none;
-    if (given->size != sizeof *given)
+    if (given->size != sizeof *given && given->size != offsetof(struct weir_pool_options, deterministic))
         return WEIR__INVALID("weir_pool_create: options->size is %zu, expected %zu", given->size, sizeof *given);
+    if (given->size == sizeof *given && given->deterministic) options.deterministic = true;
     if (given->policy != WEIR_POLICY_DEFAULT) options.policy = given->policy;
     if (given->wait_limit_ns != 0) options.wait_limit_ns = given->wait_limit_ns;
     if (given->limit_bytes != 0) {
@@ -94,6 +128,7 @@ static enum weir_status resolve(struct weir_pool *pool, const struct weir_pool_o
     pool->policy = weir__policy_find(options.policy);
     if (pool->policy == NULL) return WEIR__INVALID("weir_pool_create: %d is no policy", (int)options.policy);
     pool->wait_limit_ns = options.wait_limit_ns;
+    pool->deterministic = options.deterministic;
     *trace_path = given->trace_path != NULL ? given->trace_path : getenv("WEIR_TRACE");
     return resolve_limit(pool, &options);
 }
@@ -104,6 +139,7 @@ static void init_locks(struct weir_pool *pool) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&pool->turned, NULL);
     pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -139,6 +175,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__extent_store_clear(&pool->store);
     weir__trace_close(pool->trace);
     pthread_cond_destroy(&pool->changed);
+    pthread_cond_destroy(&pool->turned);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -157,6 +194,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     const char *trace_path = NULL;
     enum weir_status status = resolve(pool, options, &trace_path);
     if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
+    pool->order.deterministic = pool->deterministic;
     if (status == WEIR_OK && trace_path != NULL && *trace_path != 0)
         status = weir__trace_open(trace_path, &pool->trace);
     if (status == WEIR_OK) status = zero_range_open(pool);
@@ -283,14 +321,15 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
                                     .most_created = SIZE_MAX,
                                     .most_mapped = SIZE_MAX};
     struct weir__extent *block = NULL;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
+    if (!request.host_function) weir__forget_gone_in_order(pool);
     request.slot = weir__slot_for(pool, stream);
     status = request.slot == WEIR__SLOT_NONE
                  ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")
                  : alloc_block(pool, &request, &block);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return status;
 }
 
@@ -333,10 +372,10 @@ enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream
     if (status != WEIR_OK) return status;
     if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
     uint32_t slot;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     status = take_back(pool, block, stream, &slot);
     if (status == WEIR_OK) pool->policy->after_release(pool, slot);
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return status;
 }
 
@@ -392,7 +431,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_free_after can't be called inside a host function");
     struct weir__extent *extent;
     uint32_t slot;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK) status = make_helper(pool);
     if (status == WEIR_OK) status = helper_slot(pool, &slot);
@@ -403,7 +442,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
         release(pool, extent, slot, event);
         pool->policy->after_release(pool, slot);
     }
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return status;
 }
 
@@ -415,7 +454,7 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     status = check_stream("weir_pool_note", stream);
     if (status != WEIR_OK) return status;
     struct weir__extent *extent;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_note", block, &extent);
     uint32_t slot = status == WEIR_OK ? weir__slot_for(pool, stream) : WEIR__SLOT_NONE;
     if (status == WEIR_OK && (slot == WEIR__SLOT_NONE || !weir__extent_tag_reserve(extent, extent->tag_count + 2)))
@@ -424,17 +463,17 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
         weir__extent_tag_add(extent, (struct weir__tag){.slot = slot});
         weir__trace_note(pool->trace, extent->number, stream);
     }
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return status;
 }
 
 enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_mark_iteration");
     if (status != WEIR_OK) return status;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     pool->iteration++;
     weir__trace_iteration(pool->trace);
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return WEIR_OK;
 }
 
@@ -443,15 +482,15 @@ enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
     if (status != WEIR_OK) return status;
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     status = pool->policy->trim(pool, target_bytes);
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
     return status;
 }
 
 void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name) {
     if (pool == NULL || name == NULL || weir__forked()) return;
-    weir__pool_lock(pool);
+    weir__pool_begin(pool);
     uint32_t slot = weir__slot_for(pool, stream);
     if (slot != WEIR__SLOT_NONE) {
         char *to = pool->order.slots[slot]->name;
@@ -460,5 +499,5 @@ void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const cha
             if (*to == '\n' || *to == '\r') *to = ' '; /* a name is one line of a trace */
         weir__trace_name(pool->trace, stream, pool->order.slots[slot]->name);
     }
-    weir__pool_unlock(pool);
+    weir__pool_end(pool);
 }

@@ -7,6 +7,7 @@
  * claim    extents taken out of all indexes and marked moving, so that a driver call can be made with the lock let go;
  *          then committed or rolled back
  * refusal  the last request that was answered with out of memory
+ * turn     deterministic mode: a call that changes the pool has it from its begin to its end, also while the lock is let go
  *
  * Invariants (weir_pool_check walks them).
  *   extents tile the arena; no two neighbours are both bare
@@ -79,6 +80,10 @@ struct weir_pool {
     uint64_t wait_limit_ns;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim ended */
+    bool deterministic;
+    bool busy;             /* a call has the turn; never set out of deterministic mode */
+    pthread_cond_t turned; /* it has it no longer */
+    uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
     struct weir__order order;
     struct weir__extent_store store;
     struct weir__table blocks; /* used extents by address */
@@ -160,6 +165,8 @@ struct weir__choice {
 };
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request);
+/* The idle extent with whole pages that was freed first of those that are not complete, or NULL. */
+struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool);
 /* Donors for `pages` pages, as weir__place_donors, over all idle extents that are complete. */
 size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const struct weir__window *window,
                            struct weir__donation *out, size_t room, size_t *found);
@@ -187,6 +194,7 @@ struct weir__options {
     size_t limit_bytes;    /* 0: not said */
     double limit_fraction; /* 0: not said */
     uint64_t wait_limit_ns;
+    bool deterministic;
 };
 /* Reads "key:value,..." into *options, leaving what it does not name. NULL and "" are nothing. */
 enum weir_status weir__options_parse(const char *text, struct weir__options *options);
@@ -204,11 +212,17 @@ void weir__tell_taken_back(struct weir_pool *pool, const struct weir__extent *bl
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
 /* Makes room by forgetting slots whose streams are gone and whose work is complete. */
 void weir__forget_gone(struct weir_pool *pool);
+/* (unlocks) The same in deterministic mode, where nobody sees work complete by itself: when there are many such slots the
+ * host waits for them first, at most until the call's wait limit. Otherwise nothing. */
+void weir__forget_gone_in_order(struct weir_pool *pool);
 
 /* WEIR_OK when a call may take the pool's lock: there is a pool, and this process is the one that made it. */
 enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call);
-/* Takes the lock and the frees that host functions left; gives it back. */
+/* Takes the lock and the frees that host functions left; gives it back. For calls that read the pool. */
 void weir__pool_lock(struct weir_pool *pool);
 void weir__pool_unlock(struct weir_pool *pool);
+/* The same with the turn, for calls that change the pool; in a host function, which must not wait, without it. */
+void weir__pool_begin(struct weir_pool *pool);
+void weir__pool_end(struct weir_pool *pool);
 
 #endif

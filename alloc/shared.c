@@ -98,10 +98,18 @@ static void shared_after_release(struct weir_pool *pool, uint32_t slot) {
     weir__order_poll(&pool->order);
 }
 
+/* In deterministic mode nothing is seen to be complete by itself. False when there is nothing to wait for, or no time. */
+static bool wait_for_more(struct weir_pool *pool, struct weir__request *trim) {
+    if (!pool->deterministic) return false;
+    const struct weir__extent *idle = weir__ladder_oldest_incomplete(pool);
+    return idle != NULL && wait_host(pool, trim, idle) == WEIR_OK;
+}
+
 static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes) {
+    struct weir__request trim = {.wait_limit_ns = pool->wait_limit_ns};
     enum weir_status status = WEIR_OK;
     size_t done = 1;
-    while (status == WEIR_OK && done > 0 && pool->held_bytes > target_bytes) {
+    while (status == WEIR_OK && pool->held_bytes > target_bytes && (done > 0 || wait_for_more(pool, &trim))) {
         size_t over = pool->held_bytes - target_bytes;
         status = weir__give_back(pool, (over + pool->granule - 1) / pool->granule, &done);
     }

@@ -4,6 +4,8 @@
 
 #include "alloc/pool.h"
 
+#define MOST_GONE 32u
+
 static bool names_gone(const struct weir_pool *pool, const struct weir__extent *extent) {
     if (weir__order_is_over(&pool->order, extent->home)) return true;
     for (uint32_t i = 0; i < extent->tag_count; i++)
@@ -67,9 +69,21 @@ void weir__forget_gone(struct weir_pool *pool) {
     }
 }
 
+void weir__forget_gone_in_order(struct weir_pool *pool) {
+    if (!pool->deterministic || pool->order.not_alive < pool->gone_kept + MOST_GONE) return;
+    uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
+    for (uint32_t i = 1; i < pool->order.count; i++) {
+        const struct weir__slot *slot = pool->order.slots[i];
+        if (!slot->open || slot->alive) continue;
+        weir__order_wait_host(&pool->order, (struct weir__tag){.slot = i, .tick = slot->final_tick}, deadline_ns);
+    }
+    weir__forget_gone(pool);
+    pool->gone_kept = pool->order.not_alive;
+}
+
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream) {
     uint32_t slot = weir__order_find(&pool->order, stream);
     if (slot != WEIR__SLOT_NONE) return slot;
-    if (pool->order.not_alive > 0 && !weir__in_host_function()) weir__forget_gone(pool);
+    if (!pool->deterministic && pool->order.not_alive > 0 && !weir__in_host_function()) weir__forget_gone(pool);
     return weir__order_add(&pool->order, stream);
 }

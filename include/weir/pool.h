@@ -50,7 +50,17 @@ struct weir_pool_options {
     size_t limit_bytes;     /* most bytes taken from the driver; 0: WEIR_OPTIONS limit:..., else the capacity */
     uint64_t wait_limit_ns; /* longest host wait of one call; 0: WEIR_OPTIONS wait_limit:..., else 10 s */
     const char *trace_path; /* record all calls in weir-trace 1; NULL: WEIR_TRACE, else no trace */
+    bool deterministic;     /* addresses depend on the order of calls alone, see below; false: WEIR_OPTIONS, else not */
 };
+
+/* Deterministic mode. Where blocks lie, as offsets from the pool's first address, depends on the order of the pool's calls
+ * alone (and on what is destroyed by weir_stream_destroy), never on how far the device has got: the same calls give the
+ * same offsets. So nothing is learned by asking the device; only what the pool has made a stream, or the host, wait for is
+ * known to be over, and a request that needs pages waits on the host for those that were freed first. Calls of several
+ * threads are made one after another, also while one waits; trim waits too. Policy per-stream waits, oldest first, for
+ * blocks with noted uses before it takes more memory; its addresses are the driver's.
+ * Not covered: what a wait limit cut short, a device that has less to give than the limit (set it to what is there), and
+ * calls inside host functions, which come when the device runs them. */
 
 /* Creates a pool on an open device. Keys of WEIR_OPTIONS (key:value,...) apply where the struct says 0 or NULL.
  * Fails: WEIR_INVALID (unknown key: the nearest known one is named), WEIR_DRIVER, WEIR_SYSTEM,
@@ -87,7 +97,7 @@ WEIR_API enum weir_status weir_pool_note(struct weir_pool *pool, void *block, we
 WEIR_API enum weir_status weir_pool_mark_iteration(struct weir_pool *pool);
 
 /* Gives held memory that is idle and complete back to the driver until held <= target_bytes, or no more can be given.
- * Waits for no work. */
+ * Waits for no work (in deterministic mode: at most until the wait limit). */
 WEIR_API enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes);
 
 /* ---- what it tells --------------------------------------------------------------------------------------------- */
