@@ -46,6 +46,7 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id) {
     (void)id;
     if (table == NULL) return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;
+    emu_unsupported_count();
     if (!atomic_exchange(&said, true))
         weir__log(WEIR__LOG_ERROR,
                   "emulated driver: cuGetExportTable: NVIDIA's own runtime asks for undocumented tables of "

@@ -18,8 +18,10 @@ static atomic_uint_fast64_t unsupported_calls;
 
 uint64_t emu_unsupported_calls(void) { return atomic_load(&unsupported_calls); }
 
+void emu_unsupported_count(void) { atomic_fetch_add(&unsupported_calls, 1); }
+
 static CUresult unsupported(const char *name, atomic_bool *said) {
-    atomic_fetch_add(&unsupported_calls, 1);
+    emu_unsupported_count();
     if (!atomic_exchange(said, true))
         weir__log(WEIR__LOG_WARN, "emulated driver: %s is there by name only, and answers CUDA_ERROR_NOT_SUPPORTED",
                   name);

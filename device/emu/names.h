@@ -21,4 +21,7 @@ enum emu_variant {
  * else plain. NULL: there is none; *known says whether it would be in a later version. */
 emu_function emu_names_find(const char *entry, enum emu_variant variant, int version, bool *known);
 
+/* One more call of an entry that is refused whatever is asked of it. */
+void emu_unsupported_count(void);
+
 #endif

@@ -197,7 +197,9 @@ static void the_undocumented_tables_are_refused_with_the_cure(void **state) {
     memcpy(&table_of, &found, sizeof table_of);
     const CUuuid id = {{1, 2, 3}};
     const void *table = &id;
+    const uint64_t before = unsupported_calls();
     assert_int_equal(table_of(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+    assert_int_equal(unsupported_calls(), before + 1);
     assert_null(table);
     assert_int_equal(table_of(NULL, &id), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(lines_with("-cudart shared"), 1);
