@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library with the ABI of PyTorch's pluggable allocators as a target: void *ALLOC(ssize_t bytes, int device,
+ * cudaStream_t), void FREE(void *, ssize_t bytes, int device, cudaStream_t), and perhaps void USE(void *, cudaStream_t).
+ *
+ * FREE gets the stream of the allocation, as from PyTorch. Uses on other streams are told by USE where there is one. Without
+ * it the replay makes the allocation's stream wait for them before FREE, as a program must; that costs its host what it
+ * costs, and is counted apart from what the library does. */
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "device/emulated.h"
+#include "target.h"
+
+typedef void *alloc_function(ssize_t bytes, int device, weir_stream stream);
+typedef void free_function(void *block, ssize_t bytes, int device, weir_stream stream);
+typedef void use_function(void *block, weir_stream stream);
+
+static const char *const runtime_names[] = {"libcudart.so.13", "libcudart.so.12"};
+enum { RUNTIMES = sizeof runtime_names / sizeof *runtime_names };
+
+/* A stream other than the allocation's that uses a block; a list a block, by number from 1. */
+struct use {
+    uint32_t stream, next;
+};
+
+struct plugin {
+    alloc_function *alloc;
+    free_function *free;
+    use_function *use;                       /* or NULL */
+    int (*clear_last_error[RUNTIMES])(void); /* of the emulated runtimes; NULL: not there */
+    uint32_t *home;                          /* by block: the stream of its allocation, */
+    uint32_t *first_use;                     /* and the uses that the replay must wait for; 0: none */
+    struct use *uses;
+    uint32_t use_count, use_room, spare_use; /* spare: a list too */
+    weir_event event;
+    bool context_pushed;
+    uint64_t memory_calls, order_calls, wait_calls; /* made by the library */
+    uint64_t unsupported_before;                    /* calls that the emulated driver does not have, before its time */
+    uint64_t uses_not_told;
+    char refusal[400]; /* what it could not give, for people */
+};
+
+static struct plugin *plugin_of(struct run *run) { return run->target; }
+
+/* ---- what the library does ---------------------------------------------------------------------------------------- */
+
+static struct weir_emu_counts counts_now(struct run *run) {
+    struct weir_emu_counts counts;
+    if (weir__device_counts(run->device, &counts) != WEIR_OK) counts = (struct weir_emu_counts){0};
+    return counts;
+}
+
+static void add_calls(struct run *run, const struct weir_emu_counts *before) {
+    struct plugin *plugin = plugin_of(run);
+    const struct weir_emu_counts after = counts_now(run);
+    plugin->memory_calls += after.memory_calls - before->memory_calls;
+    plugin->order_calls += after.order_calls - before->order_calls;
+    plugin->wait_calls += after.wait_calls - before->wait_calls;
+}
+
+static void tell_use(struct run *run, void *block, weir_stream stream) {
+    const struct weir_emu_counts before = counts_now(run);
+    plugin_of(run)->use(block, stream);
+    add_calls(run, &before);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------ */
+
+/* ISO C has no cast from an object pointer to a function pointer; POSIX promises that the bits are the same. */
+static bool find(void *library, const char *symbol, void *member) {
+    void *found = dlsym(library, symbol);
+    memcpy(member, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool find_driver(struct run *run, char *path, size_t room) {
+    Dl_info info;
+    void *entry;
+    memcpy(&entry, &run->device->driver->init, sizeof entry);
+    if (dladdr(entry, &info) == 0) return false;
+    snprintf(path, room, "%s", info.dli_fname);
+    return true;
+}
+
+/* The emulated driver and runtimes take the places that a library's own dependencies name, whatever the loader's path
+ * says. */
+static bool load_runtimes(struct run *run, char *why, size_t room) {
+    struct plugin *plugin = plugin_of(run);
+    char driver[4096], path[4200];
+    bool loaded = false;
+    if (!find_driver(run, driver, sizeof driver)) {
+        snprintf(why, room, "the emulated driver's file is not known");
+        return false;
+    }
+    (void)dlopen(driver, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    const char *folder = dirname(driver);
+    for (int i = 0; i < RUNTIMES; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, runtime_names[i]);
+        void *runtime = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (runtime != NULL) loaded |= find(runtime, "cudaGetLastError", &plugin->clear_last_error[i]);
+    }
+    if (!loaded)
+        snprintf(why, room, "the emulated runtime %s/%s can't be loaded: %s", folder, runtime_names[0], dlerror());
+    return loaded;
+}
+
+static void *load_library(const char *name, char *why, size_t room) {
+    char path[4200];
+    const bool here = strchr(name, '/') == NULL && access(name, F_OK) == 0;
+    snprintf(path, sizeof path, "%s%s", here ? "./" : "", name);
+    if (strchr(path, '/') != NULL && access(path, F_OK) != 0) {
+        snprintf(why, room, "the allocator's library %s does not exist", name);
+        return NULL;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) snprintf(why, room, "the allocator's library can't be loaded: %s", dlerror());
+    return library;
+}
+
+static bool need_symbol(const struct setup *setup, void *library, const char *symbol, void *member, char *why,
+                        size_t room) {
+    if (find(library, symbol, member)) return true;
+    snprintf(why, room, "the allocator's library %s has no symbol %s", setup->library, symbol);
+    return false;
+}
+
+static bool load(struct run *run, char *why, size_t room) {
+    const struct setup *setup = run->setup;
+    struct plugin *plugin = plugin_of(run);
+    void *library = load_library(setup->library, why, room);
+    return library != NULL && need_symbol(setup, library, setup->alloc_symbol, &plugin->alloc, why, room) &&
+           need_symbol(setup, library, setup->free_symbol, &plugin->free, why, room) &&
+           (setup->use_symbol == NULL || need_symbol(setup, library, setup->use_symbol, &plugin->use, why, room));
+}
+
+/* ---- open and close ----------------------------------------------------------------------------------------------- */
+
+static bool make_tables(struct run *run, char *why, size_t room) {
+    struct plugin *plugin = plugin_of(run);
+    const size_t blocks = run->trace->block_count + (size_t)1;
+    plugin->home = calloc(blocks, sizeof *plugin->home);
+    plugin->first_use = calloc(blocks, sizeof *plugin->first_use);
+    if (plugin->home != NULL && plugin->first_use != NULL) return true;
+    snprintf(why, room, "no host memory for the tables of %zu blocks", blocks - 1);
+    return false;
+}
+
+static bool enter(struct run *run, char *why, size_t room) {
+    struct plugin *plugin = plugin_of(run);
+    plugin->context_pushed = run->device->driver->context_push(run->device->context) == CUDA_SUCCESS;
+    if (plugin->context_pushed && weir_event_create(run->device, false, &plugin->event) == WEIR_OK) return true;
+    snprintf(why, room, "the device's context can't be made current: %s", weir_last_error()->message);
+    return false;
+}
+
+static void plugin_close(struct run *run) {
+    struct plugin *plugin = plugin_of(run);
+    if (plugin == NULL) return;
+    if (plugin->event != NULL) weir_event_destroy(run->device, plugin->event);
+    if (plugin->context_pushed) run->device->driver->context_pop(NULL);
+    free(plugin->home);
+    free(plugin->first_use);
+    free(plugin->uses);
+    free(plugin);
+    run->target = NULL; /* the library stays: what it does when it is unloaded is not part of the run */
+}
+
+static bool plugin_open(struct run *run, char *why, size_t room) {
+    run->target = calloc(1, sizeof(struct plugin));
+    if (run->target == NULL) {
+        snprintf(why, room, "no host memory");
+        return false;
+    }
+    const struct weir_emu_counts before = counts_now(run);
+    plugin_of(run)->unsupported_before = before.unsupported_calls;
+    const bool opened =
+        make_tables(run, why, room) && enter(run, why, room) && load_runtimes(run, why, room) && load(run, why, room);
+    if (opened)
+        add_calls(run, &before);
+    else
+        plugin_close(run);
+    return opened;
+}
+
+/* ---- allocation --------------------------------------------------------------------------------------------------- */
+
+static enum weir_status refuse(struct run *run, const struct op *op) {
+    struct plugin *plugin = plugin_of(run);
+    const struct weir_emu_counts counts = counts_now(run);
+    for (int i = 0; i < RUNTIMES; i++)
+        if (plugin->clear_last_error[i] != NULL) plugin->clear_last_error[i]();
+    if (plugin->memory_calls == 0 && counts.unsupported_calls > plugin->unsupported_before)
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                          "%.100s gave no memory and never came to the driver's: it asked for what the emulated driver "
+                          "does not have, as NVIDIA's own runtime does; build it with -cudart shared, so that the "
+                          "emulated one takes its place",
+                          run->setup->library);
+    snprintf(
+        plugin->refusal, sizeof plugin->refusal,
+        "%.100s gave no memory for %llu bytes on stream %llu; it holds %.1f MiB of the device's %.1f MiB, of which "
+        "%.1f MiB are live\n",
+        run->setup->library, (unsigned long long)op->bytes, (unsigned long long)run->trace->stream_ids[op->stream],
+        (double)counts.held_bytes / 0x1p20, (double)run->device->capacity_bytes / 0x1p20,
+        (double)run->live_bytes / 0x1p20);
+    return WEIR_OUT_OF_MEMORY;
+}
+
+static enum weir_status plugin_alloc(struct run *run, const struct op *op, weir_stream stream) {
+    struct plugin *plugin = plugin_of(run);
+    run->blocks[op->block] = NULL;
+    if (op->bytes == 0) return WEIR_OK; /* no allocator of PyTorch's sees those */
+    const struct weir_emu_counts before = counts_now(run);
+    void *block = plugin->alloc((ssize_t)op->bytes, 0, stream);
+    add_calls(run, &before);
+    if (block == NULL) return refuse(run, op);
+    run->blocks[op->block] = block;
+    plugin->home[op->block] = op->stream;
+    return WEIR_OK;
+}
+
+/* ---- uses --------------------------------------------------------------------------------------------------------- */
+
+static uint32_t new_use(struct plugin *plugin) {
+    if (plugin->spare_use != 0) {
+        const uint32_t index = plugin->spare_use;
+        plugin->spare_use = plugin->uses[index].next;
+        return index;
+    }
+    if (plugin->use_count + 1 >= plugin->use_room) {
+        const uint32_t room = plugin->use_room == 0 ? 64 : 2 * plugin->use_room;
+        struct use *grown = room > plugin->use_room ? realloc(plugin->uses, room * sizeof *grown) : NULL;
+        if (grown == NULL) return 0;
+        plugin->uses = grown;
+        plugin->use_room = room;
+    }
+    return ++plugin->use_count;
+}
+
+static enum weir_status note(struct run *run, uint32_t block, uint32_t stream) {
+    struct plugin *plugin = plugin_of(run);
+    if (stream == plugin->home[block]) return WEIR_OK;
+    for (uint32_t i = plugin->first_use[block]; i != 0; i = plugin->uses[i].next)
+        if (plugin->uses[i].stream == stream) return WEIR_OK;
+    const uint32_t made = new_use(plugin);
+    if (made == 0) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, "realloc", "no host memory to note a use");
+    plugin->uses[made] = (struct use){stream, plugin->first_use[block]};
+    plugin->first_use[block] = made;
+    return WEIR_OK;
+}
+
+/* A use that comes to be known: told, or kept until the block is freed. */
+static enum weir_status add_use(struct run *run, const struct op *op, uint32_t stream) {
+    if (plugin_of(run)->use == NULL) return note(run, op->block, stream);
+    tell_use(run, run->blocks[op->block], run->streams[stream]);
+    return WEIR_OK;
+}
+
+static enum weir_status plugin_use(struct run *run, const struct op *op, weir_stream stream) {
+    (void)stream;
+    return run->blocks[op->block] != NULL ? add_use(run, op, op->stream) : WEIR_OK;
+}
+
+/* Later work of `home` waits for what `stream` holds now. Of a stream that is gone nothing can be recorded: the host waits
+ * for it. */
+static enum weir_status wait_for(struct run *run, uint32_t home, uint32_t stream) {
+    struct plugin *plugin = plugin_of(run);
+    plugin->uses_not_told++;
+    if (!run->stream_open[home] || !run->stream_open[stream]) return weir_device_synchronize(run->device);
+    const enum weir_status status = weir_event_record(run->device, plugin->event, run->streams[stream]);
+    return status == WEIR_OK ? weir_stream_wait(run->device, run->streams[home], plugin->event) : status;
+}
+
+static enum weir_status wait_for_uses(struct run *run, uint32_t block) {
+    struct plugin *plugin = plugin_of(run);
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = plugin->first_use[block]; i != 0 && status == WEIR_OK; i = plugin->uses[i].next)
+        status = wait_for(run, plugin->home[block], plugin->uses[i].stream);
+    while (plugin->first_use[block] != 0) {
+        struct use *use = &plugin->uses[plugin->first_use[block]];
+        const uint32_t next = use->next;
+        use->next = plugin->spare_use;
+        plugin->spare_use = plugin->first_use[block];
+        plugin->first_use[block] = next;
+    }
+    return status;
+}
+
+/* ---- frees -------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status give_back(struct run *run, const struct op *op) {
+    struct plugin *plugin = plugin_of(run);
+    const uint32_t home = plugin->home[op->block];
+    const enum weir_status status = wait_for_uses(run, op->block);
+    if (status != WEIR_OK) return status;
+    const weir_stream stream = run->stream_open[home] ? run->streams[home] : NULL;
+    const struct weir_emu_counts before = counts_now(run);
+    plugin->free(run->blocks[op->block], (ssize_t)op->bytes, 0, stream);
+    add_calls(run, &before);
+    return WEIR_OK;
+}
+
+static enum weir_status plugin_free(struct run *run, const struct op *op, weir_stream stream) {
+    (void)stream;
+    if (run->blocks[op->block] == NULL) return WEIR_OK;
+    enum weir_status status = WEIR_OK;
+    if (op->stream != plugin_of(run)->home[op->block]) status = add_use(run, op, op->stream);
+    return status == WEIR_OK ? give_back(run, op) : status;
+}
+
+static enum weir_status plugin_free_any(struct run *run, const struct op *op, weir_stream stream) {
+    (void)stream;
+    if (run->blocks[op->block] == NULL) return WEIR_OK;
+    enum weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++)
+        if (run->stream_open[i] && i != plugin_of(run)->home[op->block]) status = add_use(run, op, i);
+    return status == WEIR_OK ? give_back(run, op) : status;
+}
+
+static enum weir_status plugin_free_after(struct run *run, const struct op *op, weir_stream stream, weir_event event) {
+    (void)stream;
+    if (run->blocks[op->block] == NULL) return WEIR_OK;
+    const uint32_t home = plugin_of(run)->home[op->block];
+    enum weir_status status = WEIR_OK;
+    if (event != NULL)
+        status = run->stream_open[home] ? weir_stream_wait(run->device, run->streams[home], event)
+                                        : weir_event_synchronize(run->device, event);
+    return status == WEIR_OK ? give_back(run, op) : status;
+}
+
+/* ---- figures ------------------------------------------------------------------------------------------------------ */
+
+static void plugin_figures(struct run *run, struct outcome *so_far) {
+    const struct plugin *plugin = plugin_of(run);
+    so_far->peak_held_bytes = counts_now(run).peak_held_bytes;
+    so_far->memory_calls = plugin->memory_calls;
+    so_far->order_calls = plugin->order_calls;
+    so_far->host_waits = plugin->wait_calls;
+    so_far->uses_not_told = plugin->uses_not_told;
+    if (plugin->refusal[0] != '\0') snprintf(so_far->report, sizeof so_far->report, "%s", plugin->refusal);
+}
+
+const struct target target_plugin = {
+    .name = "plug-in",
+    .open = plugin_open,
+    .close = plugin_close,
+    .alloc = plugin_alloc,
+    .free = plugin_free,
+    .free_any = plugin_free_any,
+    .free_after = plugin_free_after,
+    .use = plugin_use,
+    .figures = plugin_figures,
+};
