@@ -180,6 +180,17 @@ static void release_memory(struct weir_pool *pool) {
     free(pool);
 }
 
+static enum weir_status open_trace(struct weir_pool *pool, const char *path) {
+    const struct weir__trace_origin origin = {.ordinal = pool->device->ordinal,
+                                              .policy = pool->policy->text,
+                                              .profile = pool->device->profile,
+                                              .limit_bytes = pool->limit_bytes,
+                                              .granularity_bytes = pool->granule,
+                                              .emulated = pool->device->driver->emulated,
+                                              .deterministic = pool->deterministic};
+    return weir__trace_open(path, &origin, &pool->trace);
+}
+
 enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
                                   struct weir_pool **out) {
     if (out == NULL) return WEIR__INVALID("weir_pool_create: out is NULL");
@@ -195,8 +206,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     enum weir_status status = resolve(pool, options, &trace_path);
     if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
     pool->order.deterministic = pool->deterministic;
-    if (status == WEIR_OK && trace_path != NULL && *trace_path != 0)
-        status = weir__trace_open(trace_path, &pool->trace);
+    if (status == WEIR_OK && trace_path != NULL && *trace_path != 0) status = open_trace(pool, trace_path);
     if (status == WEIR_OK) status = zero_range_open(pool);
     if (status == WEIR_OK) status = pool->policy->open(pool);
     if (status != WEIR_OK) {
@@ -297,6 +307,8 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     block->number = ++pool->blocks_numbered;
     pool->allocs++;
     weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
+    if (pool->deterministic && block->address - pool->pages.arena < pool->pages.arena_bytes)
+        weir__trace_at(pool->trace, block->number, block->address - pool->pages.arena);
     weir__tell_handed_out(pool, block, stream);
     return WEIR_OK;
 }

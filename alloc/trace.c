@@ -1,205 +1,366 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc/trace.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "alloc/table.h"
+#include "alloc/trace_file.h"
+#include "alloc/trace_numbers.h"
 #include "device/cuda_abi.h"
 #include "device/error.h"
 
-#define UNSEEN UINT64_MAX
-
 struct weir__trace {
-    FILE *file;
-    char *path;
-    pthread_mutex_t lock;
-    bool broken;
-    struct weir__table streams, events; /* number + 1 by handle */
-    uint64_t streams_seen, events_seen;
+    struct weir__trace_file file;
+    struct weir__numbers streams, events;
 };
 
-static void put(struct weir__trace *trace, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct weir__trace *trace, const char *format, ...) {
-    if (trace->broken) return;
-    va_list arguments;
-    va_start(arguments, format);
-    int wrote = vfprintf(trace->file, format, arguments);
-    va_end(arguments);
-    if (wrote >= 0) return;
-    trace->broken = true;
-    weir__log(WEIR__LOG_ERROR, "trace %s: %s; recording ends here", trace->path, strerror(errno));
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+struct line {
+    char *end; /* of what is there */
+    char text[WEIR__TRACE_LONGEST_LINE];
+};
+
+static void begin(struct line *line, char letter) {
+    line->text[0] = letter;
+    line->end = line->text + 1;
 }
+
+static const char two_digits[201] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                    "8081828384858687888990919293949596979899";
+
+static void add_digits(struct line *line, uint64_t number) {
+    char digits[20], *first = digits + sizeof digits;
+    while (number >= 10) {
+        first -= 2;
+        memcpy(first, two_digits + 2 * (number % 100), 2);
+        number /= 100;
+    }
+    /* What is left is one digit; a 0 in front of it only where it is the whole number, else it has been written. */
+    if (number > 0 || first == digits + sizeof digits) *--first = (char)('0' + number);
+    const size_t length = (size_t)(digits + sizeof digits - first);
+    memcpy(line->end, first, length);
+    line->end += length;
+}
+
+static void add_number(struct line *line, uint64_t number) {
+    *line->end++ = ' ';
+    add_digits(line, number);
+}
+
+/* What does not fit is left out; room for the line feed stays. */
+static void add_text(struct line *line, const char *text) {
+    const size_t room = (size_t)(line->text + sizeof line->text - 1 - line->end), length = strnlen(text, room);
+    memcpy(line->end, text, length);
+    line->end += length;
+}
+
+static size_t finish(struct line *line) {
+    *line->end++ = '\n';
+    return (size_t)(line->end - line->text);
+}
+
+static void put(struct weir__trace *trace, struct line *line) {
+    const size_t length = finish(line);
+    const uint64_t place = weir__trace_file_reserve(&trace->file, length);
+    if (place != WEIR__TRACE_NO_PLACE) weir__trace_file_write(&trace->file, place, line->text, length);
+}
+
+/* Nothing is to be recorded: there is no trace, or it has ended. */
+static bool is_off(const struct weir__trace *trace) { return trace == NULL || weir__trace_file_ended(&trace->file); }
+
+static void put_only(struct weir__trace *trace, char letter) {
+    if (is_off(trace)) return;
+    struct line line;
+    begin(&line, letter);
+    put(trace, &line);
+}
+
+static void put_number(struct weir__trace *trace, char letter, uint64_t number) {
+    struct line line;
+    begin(&line, letter);
+    add_number(&line, number);
+    put(trace, &line);
+}
+
+static void put_two(struct weir__trace *trace, char letter, uint64_t first, uint64_t second) {
+    struct line line;
+    begin(&line, letter);
+    add_number(&line, first);
+    add_number(&line, second);
+    put(trace, &line);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static uintptr_t stream_key(weir_stream stream) {
     return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; /* the legacy stream has two names */
 }
 
-static uint64_t number_of(struct weir__table *table, uintptr_t key) {
-    void *value = weir__table_get(table, key);
-    return value == NULL ? UNSEEN : (uint64_t)(uintptr_t)value - 1;
+static void stream_line(struct line *line, uint64_t number, const char *name) {
+    begin(line, '#');
+    add_text(line, " stream");
+    add_number(line, number);
+    add_text(line, " ");
+    add_text(line, name);
 }
 
-/* Gives a handle the next number. UNSEEN without host memory. */
-static uint64_t number_anew(struct weir__table *table, uintptr_t key, uint64_t *seen) {
-    if (!weir__table_reserve(table)) return UNSEEN;
-    weir__table_put(table, key, (void *)(uintptr_t)(*seen + 1));
-    return (*seen)++;
+/* Shows a number to others once the line that shows it first has its place; then writes that line. */
+static void publish(struct weir__trace *trace, struct weir__numbers *numbers, uintptr_t key, uint64_t number,
+                    bool is_new, struct line *line) {
+    const size_t length = finish(line);
+    const uint64_t place =
+        number != WEIR__UNSEEN ? weir__trace_file_reserve(&trace->file, length) : WEIR__TRACE_NO_PLACE;
+    weir__numbers_end(numbers, key, number, is_new);
+    if (number == WEIR__UNSEEN) weir__trace_file_end(&trace->file, "no host memory for a stream or an event");
+    if (place != WEIR__TRACE_NO_PLACE) weir__trace_file_write(&trace->file, place, line->text, length);
 }
 
-static uint64_t stream_number(struct weir__trace *trace, weir_stream stream) {
-    uint64_t number = number_of(&trace->streams, stream_key(stream));
-    if (number != UNSEEN) return number;
-    number = number_anew(&trace->streams, stream_key(stream), &trace->streams_seen);
-    put(trace, "# stream %llu stream %llu\n", (unsigned long long)number, (unsigned long long)number);
+/* Gives a stream the next number, and the name that weir itself calls it by. */
+static uint64_t number_stream(struct weir__trace *trace, weir_stream stream) {
+    bool is_new;
+    struct line line;
+    char name[32] = "stream ";
+    const uintptr_t key = stream_key(stream);
+    const uint64_t number = weir__numbers_begin(&trace->streams, key, &is_new);
+    if (!is_new && number != WEIR__UNSEEN) {
+        weir__numbers_end(&trace->streams, key, number, false);
+        return number;
+    }
+    snprintf(name, sizeof name, "stream %llu", (unsigned long long)number);
+    stream_line(&line, number, name);
+    publish(trace, &trace->streams, key, number, is_new, &line);
     return number;
 }
 
-#define LOCKED(trace, ...)                                                                                             \
-    do {                                                                                                               \
-        if ((trace) == NULL) return;                                                                                   \
-        pthread_mutex_lock(&(trace)->lock);                                                                            \
-        __VA_ARGS__;                                                                                                   \
-        pthread_mutex_unlock(&(trace)->lock);                                                                          \
-    } while (0)
-#define NUMBER(expression) ((unsigned long long)(expression))
+static uint64_t stream_number(struct weir__trace *trace, weir_stream stream) {
+    const uint64_t number = weir__numbers_find(&trace->streams, stream_key(stream));
+    return number != WEIR__UNSEEN ? number : number_stream(trace, stream);
+}
 
-enum weir_status weir__trace_open(const char *path, struct weir__trace **out) {
-    struct weir__trace *trace = calloc(1, sizeof *trace);
-    *out = NULL;
-    if (trace == NULL || (trace->path = strdup(path)) == NULL) {
-        free(trace);
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+static uint64_t event_number(const struct weir__trace *trace, weir_event event) {
+    return weir__numbers_find(&trace->events, (uintptr_t)event);
+}
+
+/* ---- open and close ---------------------------------------------------------------------------------------------- */
+
+/* Writes what `letter` stands for. False: nothing. */
+static bool expand(char letter, int ordinal, char *to, size_t room) {
+    if (letter == 'p')
+        snprintf(to, room, "%ld", (long)getpid());
+    else if (letter == 'd')
+        snprintf(to, room, "%d", ordinal);
+    else if (letter == '%')
+        snprintf(to, room, "%%");
+    else
+        return false;
+    return true;
+}
+
+/* `to` has room for any expansion of `path`. */
+static enum weir_status expand_path(const char *path, int ordinal, char *to) {
+    for (; *path != 0; path++) {
+        if (*path != '%') {
+            *to++ = *path;
+            continue;
+        }
+        if (!expand(path[1], ordinal, to, 24))
+            return WEIR__INVALID("trace %s: after %% p (process id), d (device) or %% is expected, not '%.1s'", path,
+                                 path + 1);
+        to += strlen(to);
+        path++;
     }
-    trace->file = fopen(path, "we");
-    if (trace->file == NULL) {
-        enum weir_status status = weir__fail(WEIR_SYSTEM, 0, "fopen", "trace %s: %s", path, strerror(errno));
-        free(trace->path);
+    *to = 0;
+    return WEIR_OK;
+}
+
+/* A profile's name may be any text: here it is one word. */
+static void add_word(struct line *line, const char *text) {
+    char *word = line->end;
+    add_text(line, text);
+    for (; word < line->end; word++)
+        if ((unsigned char)*word <= ' ') *word = '_';
+}
+
+static void put_head(struct weir__trace *trace, const struct weir__trace_origin *origin) {
+    struct line line;
+    begin(&line, 'w');
+    add_text(&line, "eir-trace 1");
+    put(trace, &line);
+    begin(&line, '#');
+    add_text(&line, " recorded policy=");
+    add_text(&line, origin->policy);
+    add_text(&line, " limit=");
+    add_digits(&line, origin->limit_bytes);
+    add_text(&line, " granularity=");
+    add_digits(&line, origin->granularity_bytes);
+    if (origin->emulated) {
+        add_text(&line, " profile=");
+        add_word(&line, origin->profile);
+    }
+    add_text(&line, origin->deterministic ? " deterministic=on" : " deterministic=off");
+    put(trace, &line);
+}
+
+static enum weir_status open_expanded(struct weir__trace *trace, const char *path, int ordinal) {
+    char *expanded = malloc(strlen(path) * 12 + 24);
+    if (expanded == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+    enum weir_status status = expand_path(path, ordinal, expanded);
+    if (status == WEIR_OK) status = weir__trace_file_open(&trace->file, expanded);
+    free(expanded);
+    return status;
+}
+
+enum weir_status weir__trace_open(const char *path, const struct weir__trace_origin *origin, struct weir__trace **out) {
+    struct weir__trace *trace = aligned_alloc(_Alignof(struct weir__trace), sizeof *trace);
+    *out = NULL;
+    if (trace == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+    const enum weir_status status = open_expanded(trace, path, origin->ordinal);
+    if (status != WEIR_OK) {
         free(trace);
         return status;
     }
-    pthread_mutex_init(&trace->lock, NULL);
-    put(trace, "weir-trace 1\n");
+    weir__numbers_open(&trace->streams);
+    weir__numbers_open(&trace->events);
+    put_head(trace, origin);
     *out = trace;
     return WEIR_OK;
 }
 
 void weir__trace_close(struct weir__trace *trace) {
     if (trace == NULL) return;
-    if (fclose(trace->file) != 0 && !trace->broken)
-        weir__log(WEIR__LOG_ERROR, "trace %s: %s", trace->path, strerror(errno));
-    weir__table_clear(&trace->streams);
-    weir__table_clear(&trace->events);
-    pthread_mutex_destroy(&trace->lock);
-    free(trace->path);
+    weir__trace_file_close(&trace->file);
+    weir__numbers_close(&trace->streams);
+    weir__numbers_close(&trace->events);
     free(trace);
 }
 
-/* ---- the pool's calls ------------------------------------------------------------------------------------------- */
+/* ---- the pool's calls -------------------------------------------------------------------------------------------- */
 
 void weir__trace_alloc(struct weir__trace *trace, uint64_t block, size_t bytes, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        put(trace, "m %llu %zu %llu\n", NUMBER(block), bytes, NUMBER(number));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = stream_number(trace, stream);
+    struct line line;
+    begin(&line, 'm');
+    add_number(&line, block);
+    add_number(&line, bytes);
+    add_number(&line, number);
+    put(trace, &line);
+}
+
+static void put_comment(struct weir__trace *trace, const char *word, uint64_t first, uint64_t second) {
+    struct line line;
+    begin(&line, '#');
+    add_text(&line, word);
+    add_number(&line, first);
+    add_number(&line, second);
+    put(trace, &line);
+}
+
+void weir__trace_at(struct weir__trace *trace, uint64_t block, size_t offset) {
+    if (!is_off(trace)) put_comment(trace, " at", block, offset);
 }
 
 void weir__trace_refused(struct weir__trace *trace, size_t bytes, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        put(trace, "# refused %zu %llu\n", bytes, NUMBER(number));
-    });
+    if (!is_off(trace)) put_comment(trace, " refused", bytes, stream_number(trace, stream));
 }
 
 void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream stream, bool own) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        if (own)
-            put(trace, "f %llu\n", NUMBER(block));
-        else
-            put(trace, "f %llu %llu\n", NUMBER(block), NUMBER(number));
-    });
+    if (is_off(trace)) return;
+    if (own)
+        put_number(trace, 'f', block);
+    else
+        put_two(trace, 'f', block, stream_number(trace, stream));
 }
 
 /* An event that was never seen recorded can't be replayed: the free then names no stream, which promises less. */
 void weir__trace_free_after(struct weir__trace *trace, uint64_t block, weir_event event) {
-    LOCKED(trace, {
-        uint64_t number = number_of(&trace->events, (uintptr_t)event);
-        if (number != UNSEEN)
-            put(trace, "f %llu @%llu\n", NUMBER(block), NUMBER(number));
-        else
-            put(trace, "f %llu *\n", NUMBER(block));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = event_number(trace, event);
+    struct line line;
+    begin(&line, 'f');
+    add_number(&line, block);
+    add_text(&line, number == WEIR__UNSEEN ? " *" : " @");
+    if (number != WEIR__UNSEEN) add_digits(&line, number);
+    put(trace, &line);
 }
 
 void weir__trace_note(struct weir__trace *trace, uint64_t block, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        put(trace, "u %llu %llu\n", NUMBER(block), NUMBER(number));
-    });
+    if (!is_off(trace)) put_two(trace, 'u', block, stream_number(trace, stream));
 }
 
-void weir__trace_iteration(struct weir__trace *trace) { LOCKED(trace, put(trace, "i\n")); }
+void weir__trace_iteration(struct weir__trace *trace) { put_only(trace, 'i'); }
 
 void weir__trace_name(struct weir__trace *trace, weir_stream stream, const char *name) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        put(trace, "# stream %llu %s\n", NUMBER(number), name);
-    });
+    if (is_off(trace)) return;
+    struct line line;
+    stream_line(&line, stream_number(trace, stream), name);
+    put(trace, &line);
 }
 
-/* ---- what the observer sees ------------------------------------------------------------------------------------- */
+/* ---- what the observer sees -------------------------------------------------------------------------------------- */
 
+void weir__trace_work(struct weir__trace *trace, weir_stream stream, double ns) {
+    const uint64_t tenths = (uint64_t)(ns / 100 + 0.5);
+    if (is_off(trace) || tenths == 0) return;
+    struct line line;
+    begin(&line, 'k');
+    add_number(&line, stream_number(trace, stream));
+    add_number(&line, tenths / 10);
+    if (tenths % 10 != 0) {
+        add_text(&line, ".");
+        add_digits(&line, tenths % 10);
+    }
+    put(trace, &line);
+}
+
+/* An event's first record shows its number: nobody may use it in a line before. */
 void weir__trace_event_recorded(struct weir__trace *trace, weir_event event, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t on = stream_number(trace, stream);
-        uint64_t number = number_of(&trace->events, (uintptr_t)event);
-        if (number == UNSEEN) number = number_anew(&trace->events, (uintptr_t)event, &trace->events_seen);
-        if (number != UNSEEN) put(trace, "e %llu %llu\n", NUMBER(number), NUMBER(on));
-    });
+    if (is_off(trace)) return;
+    const uint64_t on = stream_number(trace, stream);
+    uint64_t number = event_number(trace, event);
+    if (number != WEIR__UNSEEN) {
+        put_two(trace, 'e', number, on);
+        return;
+    }
+    bool is_new;
+    struct line line;
+    number = weir__numbers_begin(&trace->events, (uintptr_t)event, &is_new);
+    begin(&line, 'e');
+    add_number(&line, number);
+    add_number(&line, on);
+    publish(trace, &trace->events, (uintptr_t)event, number, is_new, &line);
 }
 
 void weir__trace_event_destroyed(struct weir__trace *trace, weir_event event) {
-    LOCKED(trace, {
-        uint64_t number = number_of(&trace->events, (uintptr_t)event);
-        weir__table_take(&trace->events, (uintptr_t)event);
-        if (number != UNSEEN) put(trace, "y %llu\n", NUMBER(number));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = weir__numbers_take(&trace->events, (uintptr_t)event);
+    if (number != WEIR__UNSEEN) put_number(trace, 'y', number);
 }
 
 void weir__trace_event_synchronized(struct weir__trace *trace, weir_event event) {
-    LOCKED(trace, {
-        uint64_t number = number_of(&trace->events, (uintptr_t)event);
-        if (number != UNSEEN) put(trace, "h %llu\n", NUMBER(number));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = event_number(trace, event);
+    if (number != WEIR__UNSEEN) put_number(trace, 'h', number);
 }
 
 void weir__trace_stream_waited(struct weir__trace *trace, weir_stream stream, weir_event event) {
-    LOCKED(trace, {
-        uint64_t number = number_of(&trace->events, (uintptr_t)event);
-        uint64_t on = stream_number(trace, stream);
-        if (number != UNSEEN) put(trace, "w %llu %llu\n", NUMBER(number), NUMBER(on));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = event_number(trace, event);
+    if (number != WEIR__UNSEEN) put_two(trace, 'w', number, stream_number(trace, stream));
 }
 
 void weir__trace_stream_destroyed(struct weir__trace *trace, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t number = number_of(&trace->streams, stream_key(stream));
-        weir__table_take(&trace->streams, stream_key(stream));
-        if (number != UNSEEN) put(trace, "x %llu\n", NUMBER(number));
-    });
+    if (is_off(trace)) return;
+    const uint64_t number = weir__numbers_take(&trace->streams, stream_key(stream));
+    if (number != WEIR__UNSEEN) put_number(trace, 'x', number);
 }
 
 void weir__trace_stream_synchronized(struct weir__trace *trace, weir_stream stream) {
-    LOCKED(trace, {
-        uint64_t number = stream_number(trace, stream);
-        put(trace, "s %llu\n", NUMBER(number));
-    });
+    if (!is_off(trace)) put_number(trace, 's', stream_number(trace, stream));
 }
 
-void weir__trace_device_synchronized(struct weir__trace *trace) { LOCKED(trace, put(trace, "d\n")); }
+void weir__trace_device_synchronized(struct weir__trace *trace) { put_only(trace, 'd'); }

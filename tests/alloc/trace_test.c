@@ -77,6 +77,8 @@ static void every_call_becomes_a_line(void **state) {
     OK(weir_device_synchronize(test_device()));
     close_pool(pool);
     assert_string_equal(contents_of(path, text, sizeof text), "weir-trace 1\n"
+                                                              "# recorded policy=latency limit=1048576 "
+                                                              "granularity=16384 profile=demo deterministic=off\n"
                                                               "# stream 0 stream 0\n# stream 0 compute\ni\n"
                                                               "m 1 1000 0\n"
                                                               "# stream 1 stream 1\nm 2 2000 1\nm 3 3000 1\nm 4 0 0\n"

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/error.h"
+
+#define LEAST_CHUNK  ((uint64_t)64 << 10)
+#define MOST_CHUNK   ((uint64_t)4 << 20)
+#define OVERLAP      ((uint64_t)64 << 10) /* of a window with the next: a line, in pages of any size */
+#define MOST_NAMES   9999                 /* path.2 to path.9999 */
+#define MOST_OPEN    256                  /* of this process, that are cut at exit and closed in a child of fork */
+#define WHOLE_WINDOW (WEIR__TRACE_WINDOW_BYTES + OVERLAP)
+#define MOST_BYTES   (WEIR__TRACE_WINDOW_BYTES * WEIR__TRACE_WINDOWS)
+
+/* ---- the open ones: cut at exit, closed in a child of fork ------------------------------------------------------- */
+
+static struct weir__trace_file *open_files[MOST_OPEN]; /* atomic each */
+
+/* The child's copies of the descriptors would keep the locks, and so the names, after the parent is gone. */
+static void close_in_child(void) {
+    for (size_t i = 0; i < MOST_OPEN; i++) {
+        struct weir__trace_file *file = __atomic_exchange_n(&open_files[i], NULL, __ATOMIC_ACQUIRE);
+        if (file != NULL) close(file->descriptor);
+    }
+}
+
+static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
+static void watch_fork(void) { pthread_atfork(NULL, NULL, close_in_child); }
+
+static void remember(struct weir__trace_file *file) {
+    pthread_once(&fork_watched, watch_fork);
+    for (size_t i = 0; i < MOST_OPEN; i++) {
+        struct weir__trace_file *none = NULL;
+        if (__atomic_compare_exchange_n(&open_files[i], &none, file, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) return;
+    }
+}
+
+static void forget(struct weir__trace_file *file) {
+    for (size_t i = 0; i < MOST_OPEN; i++) {
+        struct weir__trace_file *it = file;
+        if (__atomic_compare_exchange_n(&open_files[i], &it, NULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+    }
+}
+
+/* ---- open -------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status fail(const char *call, const char *path, const char *reason) {
+    return weir__fail(WEIR_SYSTEM, 0, call, "trace %s: %s", path, reason);
+}
+
+/* False: the file is not the one at the path any more, which somebody has removed or replaced meanwhile. */
+static bool still_there(int descriptor, const char *path) {
+    struct stat opened, named;
+    return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
+/* Opens and locks one name. Gives: *descriptor, -1 where another one is writing it. */
+static enum weir_status try_name(const char *path, int *descriptor) {
+    struct stat known;
+    *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*descriptor < 0) return fail("open", path, strerror(errno));
+    enum weir_status status = WEIR_OK;
+    if (fstat(*descriptor, &known) != 0)
+        status = fail("fstat", path, strerror(errno));
+    else if (!S_ISREG(known.st_mode))
+        status = fail("open", path, "it is no regular file, and a trace is written through a mapping");
+    if (status == WEIR_OK && flock(*descriptor, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) {
+            close(*descriptor);
+            *descriptor = -1;
+            return WEIR_OK;
+        }
+        weir__log(WEIR__LOG_WARN, "trace %s: it can't be locked (%s); another recording to it would spoil both", path,
+                  strerror(errno));
+    }
+    if (status == WEIR_OK) return WEIR_OK;
+    close(*descriptor);
+    *descriptor = -1;
+    return status;
+}
+
+static enum weir_status open_free_name(struct weir__trace_file *file, const char *path) {
+    const size_t room = strlen(path) + 8;
+    file->path = malloc(room);
+    if (file->path == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+    for (int number = 1; number <= MOST_NAMES;) {
+        snprintf(file->path, room, number == 1 ? "%s" : "%s.%d", path, number);
+        const enum weir_status status = try_name(file->path, &file->descriptor);
+        if (status != WEIR_OK) return status;
+        if (file->descriptor < 0) {
+            number++;
+            continue;
+        }
+        if (!still_there(file->descriptor, file->path)) {
+            close(file->descriptor);
+            continue;
+        }
+        if (number > 1)
+            weir__log(WEIR__LOG_WARN, "trace %s is being recorded by another pool; this one goes to %s", path,
+                      file->path);
+        return WEIR_OK;
+    }
+    return fail("flock", path, "it and its 9998 successors are all being recorded");
+}
+
+static int add_chunk(struct weir__trace_file *file);
+
+static void release(struct weir__trace_file *file) {
+    if (file->descriptor >= 0) close(file->descriptor);
+    pthread_mutex_destroy(&file->lock);
+    free(file->windows);
+    free(file->path);
+}
+
+enum weir_status weir__trace_file_open(struct weir__trace_file *file, const char *path) {
+    *file = (struct weir__trace_file){.descriptor = -1, .end = UINT64_MAX, .process = getpid()};
+    pthread_mutex_init(&file->lock, NULL);
+    file->windows = calloc(WEIR__TRACE_WINDOWS, sizeof *file->windows); /* of whose pages few are ever touched */
+    enum weir_status status =
+        file->windows != NULL ? open_free_name(file, path)
+                              : weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+    if (status == WEIR_OK && ftruncate(file->descriptor, 0) != 0)
+        status = fail("ftruncate", file->path, strerror(errno));
+    const int code = status == WEIR_OK ? add_chunk(file) : 0;
+    if (code != 0) status = fail("posix_fallocate", file->path, strerror(code));
+    if (status == WEIR_OK)
+        remember(file);
+    else
+        release(file);
+    return status;
+}
+
+/* ---- room -------------------------------------------------------------------------------------------------------- */
+
+static void end_at(struct weir__trace_file *file, uint64_t place) {
+    pthread_mutex_lock(&file->lock);
+    if (place < file->end) file->end = place;
+    pthread_mutex_unlock(&file->lock);
+}
+
+/* Needs the lock. */
+static void end(struct weir__trace_file *file, const char *reason) {
+    if (file->ended) return;
+    weir__log(WEIR__LOG_ERROR, "trace %s: %s; recording ends here, what was recorded stays", file->path, reason);
+    __atomic_store_n(&file->ended, true, __ATOMIC_RELAXED);
+}
+
+void weir__trace_file_end(struct weir__trace_file *file, const char *reason) {
+    pthread_mutex_lock(&file->lock);
+    end(file, reason);
+    pthread_mutex_unlock(&file->lock);
+}
+
+/* Allocating past the process's limit of a file's size would send it a signal that ends it. */
+static int allocate(struct weir__trace_file *file, uint64_t bytes) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && file->room + bytes > limit.rlim_cur)
+        return EFBIG;
+    int code;
+    do code = posix_fallocate(file->descriptor, (off_t)file->room, (off_t)bytes);
+    while (code == EINTR);
+    return code;
+}
+
+/* Windows that are behind are given back to the system, but for their addresses: a thread that is still to write there
+ * gets its page again. */
+static int map_window(struct weir__trace_file *file, size_t window) {
+    if (file->windows[window] != NULL) return 0;
+    void *at = mmap(NULL, WHOLE_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor,
+                    (off_t)(window * WEIR__TRACE_WINDOW_BYTES));
+    if (at == MAP_FAILED) return errno;
+    __atomic_store_n(&file->windows[window], at, __ATOMIC_RELEASE);
+    if (window >= 2) madvise(file->windows[window - 2], WHOLE_WINDOW, MADV_DONTNEED);
+    return 0;
+}
+
+/* Needs the lock. Gives: 0, or what errno would say. */
+static int add_chunk(struct weir__trace_file *file) {
+    uint64_t chunk = file->room < LEAST_CHUNK ? LEAST_CHUNK : file->room;
+    if (chunk > MOST_CHUNK) chunk = MOST_CHUNK;
+    int code = file->room + chunk > MOST_BYTES ? EFBIG : allocate(file, chunk);
+    if (code == 0) code = map_window(file, (size_t)(file->room / WEIR__TRACE_WINDOW_BYTES));
+    if (code != 0) return code;
+    __atomic_store_n(&file->room, file->room + chunk, __ATOMIC_RELEASE);
+    __atomic_store_n(&file->mark, file->room - chunk / 2, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Others go on meanwhile, while there is room for them. */
+static bool make_room(struct weir__trace_file *file, uint64_t needed) {
+    pthread_mutex_lock(&file->lock);
+    while (file->room < needed && !file->ended) {
+        const int code = add_chunk(file);
+        if (code != 0) end(file, strerror(code));
+    }
+    const bool made = file->room >= needed;
+    pthread_mutex_unlock(&file->lock);
+    return made;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+uint64_t weir__trace_file_reserve(struct weir__trace_file *file, size_t length) {
+    if (weir__trace_file_ended(file)) return WEIR__TRACE_NO_PLACE;
+    const uint64_t place = __atomic_fetch_add(&file->position, length, __ATOMIC_RELAXED), after = place + length;
+    const uint64_t mark = __atomic_load_n(&file->mark, __ATOMIC_RELAXED);
+    const uint64_t room = __atomic_load_n(&file->room, __ATOMIC_ACQUIRE);
+    if (after <= room) {
+        if (place < mark && after >= mark) make_room(file, room + 1);
+        return place;
+    }
+    if (make_room(file, after)) return place;
+    end_at(file, place);
+    return WEIR__TRACE_NO_PLACE;
+}
+
+void weir__trace_file_write(struct weir__trace_file *file, uint64_t place, const char *line, size_t length) {
+    char *window = __atomic_load_n(&file->windows[place / WEIR__TRACE_WINDOW_BYTES], __ATOMIC_ACQUIRE);
+    char *to = window + place % WEIR__TRACE_WINDOW_BYTES;
+    to[length - 1] = line[length - 1];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* who dies between two stores has made those before */
+    memcpy(to + 1, line + 1, length - 2);
+    __atomic_store_n(to, *line, __ATOMIC_RELEASE);
+}
+
+/* ---- close ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t length_of(const struct weir__trace_file *file) {
+    const uint64_t position = __atomic_load_n(&file->position, __ATOMIC_RELAXED);
+    const uint64_t most = file->end < file->room ? file->end : file->room;
+    return position < most ? position : most;
+}
+
+void weir__trace_file_close(struct weir__trace_file *file) {
+    forget(file);
+    for (size_t window = 0; window < WEIR__TRACE_WINDOWS && file->windows[window] != NULL; window++)
+        munmap(file->windows[window], WHOLE_WINDOW);
+    if (ftruncate(file->descriptor, (off_t)length_of(file)) != 0)
+        weir__log(WEIR__LOG_WARN, "trace %s: zero bytes stay at its end: %s", file->path, strerror(errno));
+    flock(file->descriptor, LOCK_UN); /* a child of fork by other means than fork() may have the descriptor too */
+    release(file);
+}
+
+/* Threads may still be running, and writing: what they would write past the end goes nowhere. */
+static void cut_at_exit(struct weir__trace_file *file) {
+    pthread_mutex_lock(&file->lock);
+    __atomic_store_n(&file->ended, true, __ATOMIC_RELAXED); /* nothing is mapped from here on */
+    const uint64_t length = length_of(file), page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t last = (length + page - 1) / page * page;
+    bool safe = true;
+    for (size_t window = 0; window < WEIR__TRACE_WINDOWS && file->windows[window] != NULL; window++) {
+        const uint64_t begin = window * WEIR__TRACE_WINDOW_BYTES, keep = last > begin ? last - begin : 0;
+        if (keep >= WHOLE_WINDOW) continue;
+        safe = mmap(file->windows[window] + keep, WHOLE_WINDOW - keep, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED &&
+               safe;
+    }
+    if (safe && ftruncate(file->descriptor, (off_t)length) != 0)
+        weir__log(WEIR__LOG_WARN, "trace %s: zero bytes stay at its end: %s", file->path, strerror(errno));
+    pthread_mutex_unlock(&file->lock);
+}
+
+/* Programs end without destroying their pools. */
+static void cut_all_at_exit(void) __attribute__((destructor));
+static void cut_all_at_exit(void) {
+    for (size_t i = 0; i < MOST_OPEN; i++) {
+        struct weir__trace_file *file = __atomic_exchange_n(&open_files[i], NULL, __ATOMIC_ACQUIRE);
+        if (file != NULL && file->process == getpid()) cut_at_exit(file);
+    }
+}
