@@ -10,6 +10,7 @@
  *
  * The drawing is stretched to its place, so it holds areas and lines only; words lie over it as page elements. */
 #include "tools/demo/demo.h"
+#include "tools/page/page.h"
 
 #include <assert.h>
 #include <math.h>
@@ -195,7 +196,7 @@ static void refusal_write(const struct chart_frame *frame, const struct rank_fig
     fprintf(out, "<span class=\"fail%s\" style=\"%s:%.2f%%;top:%.2f%%\"><b>refused</b> %.2f MiB on ",
             left > 55.0 ? " before" : "", left > 55.0 ? "right" : "left", left > 55.0 ? 100.0 - left : left,
             fmin(low + 3.0, 60.0), mebibytes(refusal->asked_bytes));
-    html_text(refusal->stream, out);
+    page_text(refusal->stream, out);
     fprintf(out, "<br/>%.1f MiB idle on other streams</span>\n", mebibytes(refusal->idle_others_bytes));
 }
 
@@ -227,7 +228,7 @@ void chart_write(const struct chart_frame *frame, const struct run *run, size_t 
             "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-labelledby=\"t%zu d%zu\">\n",
             WIDE, HIGH, index, index);
     fprintf(out, "<title id=\"t%zu\">Memory over time: ", index);
-    html_text(run->name, out);
+    page_text(run->name, out);
     fprintf(out, "</title>\n<desc id=\"d%zu\">", index);
     description_write(run, out);
     fputs("</desc>\n", out);

@@ -211,7 +211,7 @@ extern const char *const table_heads[TABLE_COLUMNS][2];
 struct table_row table_row_of(const struct run *run);
 double mebibytes(size_t bytes);
 
-#define CHART_COLOURS 8 /* as page.css has them */
+#define CHART_COLOURS 8 /* as tools/page/page.css has them */
 
 /* A run's memory over time as a picture (chart.c): the figure's element, and its columns for the page's script. */
 struct chart_frame {
@@ -224,7 +224,5 @@ struct chart_frame {
 void chart_frame_make(struct chart_frame *frame, const struct run *const *runs, size_t count);
 void chart_write(const struct chart_frame *frame, const struct run *run, size_t index, FILE *out);
 json_t *chart_columns(const struct chart_frame *frame, const struct run *run);
-/* Text with the characters that HTML and XML keep for themselves replaced. */
-void html_text(const char *text, FILE *out);
 
 #endif

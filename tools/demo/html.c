@@ -2,34 +2,13 @@
 /* The page: headline, the runs' figures at a glance, memory over time, the table, the words, the commands. It needs
  * nothing from elsewhere, can be read without its script, and is well-formed XML, which a test makes use of. */
 #include "tools/demo/demo.h"
+#include "tools/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Made from page.css and page.js when the program is built. */
-extern const char page_css[], page_js[];
-
-void html_text(const char *text, FILE *out) {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&#60;", out);
-            break;
-        case '>':
-            fputs("&#62;", out);
-            break;
-        case '&':
-            fputs("&#38;", out);
-            break;
-        case '"':
-            fputs("&#34;", out);
-            break;
-        default:
-            /* other control characters are none of XML's */
-            if ((unsigned char)*text >= 0x20 || *text == '\n' || *text == '\t') fputc(*text, out);
-        }
-    }
-}
+/* Made from demo.css and demo.js when the program is built. */
+extern const char demo_css[], demo_js[];
 
 static size_t runs_made(const struct demo *demo, const struct run *runs[DEMO_RUNS]) {
     size_t count = 0;
@@ -61,7 +40,7 @@ static void tile_write(const struct run *run, FILE *out) {
     bool refused = run->outcome == RUN_OUT_OF_MEMORY;
     size_t live = refused ? figures.live_bytes : figures.peak_live_bytes;
     fputs("<li class=\"tile\"><h3>", out);
-    html_text(run->name, out);
+    page_text(run->name, out);
     fputs("</h3>", out);
     chip_write(run, out);
     fprintf(out, "<p class=\"big\">%.1f<small> %%</small></p><p class=\"what\">of the device live%s, batch %lld</p>",
@@ -85,15 +64,8 @@ static void tiles_write(const struct run *const *runs, size_t count, FILE *out) 
 }
 
 static void head_write(const struct demo *demo, FILE *out) {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta "
-          "charset=\"utf-8\"/>\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-          "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-          "script-src 'unsafe-inline'\"/>\n<title>weir demo</title>\n<style>\n",
-          out);
-    fputs(page_css, out);
-    fputs("</style>\n</head>\n<body>\n<header>\n<p class=\"brand\">weir demo</p>\n<h1>", out);
+    page_head("weir demo", demo_css, out);
+    fputs("<body>\n<header>\n<p class=\"brand\">weir demo</p>\n<h1>", out);
     demo_headline(demo, out);
     fputs("</h1>\n", out);
     if (strcmp(demo->measured->device, "emulated") == 0)
@@ -123,7 +95,7 @@ static void legend_write(const struct chart_frame *frame, FILE *out) {
             "<li><svg viewBox=\"0 0 10 100\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"c%zu\" "
             "width=\"5\" height=\"100\"/><rect x=\"5\" width=\"5\" height=\"100\" fill=\"url(#idle%zu)\"/></svg>",
             i, i);
-        html_text(frame->names[i], out);
+        page_text(frame->names[i], out);
         fputs("</li>\n", out);
     }
     fputs("</ul>\n", out);
@@ -141,7 +113,7 @@ static void pictures_write(const struct chart_frame *frame, const struct run *co
         char text[160];
         run_what_happened(runs[i], text, sizeof text);
         fputs("<figure>\n<figcaption><h3>", out);
-        html_text(runs[i]->name, out);
+        page_text(runs[i]->name, out);
         fputs("</h3> ", out);
         chip_write(runs[i], out);
         fprintf(out, "<p>Rank %lld, batch %lld: %s.</p></figcaption>\n", (long long)run_subject(runs[i])->rank,
@@ -167,11 +139,11 @@ static void figures_write(const struct run *const *runs, size_t count, FILE *out
     for (size_t i = 0; i < count; i++) {
         struct table_row row = table_row_of(runs[i]);
         fputs("<tr><th scope=\"row\">", out);
-        html_text(row.cell[0], out);
+        page_text(row.cell[0], out);
         fputs("</th>", out);
         for (size_t c = 1; c < TABLE_COLUMNS; c++) {
             fputs(c == 8 ? "<td class=\"word\">" : "<td>", out);
-            html_text(row.cell[c], out);
+            page_text(row.cell[c], out);
             fputs("</td>", out);
         }
         fputs("</tr>\n", out);
@@ -181,7 +153,7 @@ static void figures_write(const struct run *const *runs, size_t count, FILE *out
 
 static void paragraph(void *to, const char *sentence) {
     fputs("<p>", to);
-    html_text(sentence, to);
+    page_text(sentence, to);
     fputs("</p>\n", to);
 }
 
@@ -189,11 +161,11 @@ static void commands_write(const struct demo *demo, FILE *out) {
     fputs("<section>\n<h2>Made by</h2>\n<ul class=\"commands\">\n", out);
     for (size_t i = 0; i < demo->command_count; i++) {
         fputs("<li><code>", out);
-        html_text(demo->commands[i], out);
+        page_text(demo->commands[i], out);
         fputs("</code></li>\n", out);
     }
     fprintf(out, "</ul>\n<p>In %.0f seconds, on ", demo->seconds);
-    html_text(demo->measured->data_path, out);
+    page_text(demo->measured->data_path, out);
     fprintf(out, " (%lld bytes).</p>\n</section>\n", (long long)demo->measured->data_bytes);
 }
 
@@ -230,6 +202,6 @@ void demo_html(const struct demo *demo, FILE *out) {
     fputs("</main>\n", out);
     data_write(&frame, runs, count, out);
     fputs("<script>\n", out);
-    fputs(page_js, out);
+    fputs(demo_js, out);
     fputs("</script>\n</body>\n</html>\n", out);
 }
