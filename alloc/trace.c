@@ -18,6 +18,41 @@ struct weir__trace {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
+static const char two_digits[201] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                    "8081828384858687888990919293949596979899";
+
+static unsigned count_digits(uint64_t number) {
+    unsigned count = 1;
+    for (; number >= 10000; number /= 10000) count += 4;
+    return count + (number >= 10) + (number >= 100) + (number >= 1000);
+}
+
+static void write_digits(char *to, uint64_t number, unsigned count) {
+    for (; count > 2; count -= 2, number /= 100) memcpy(to + count - 2, two_digits + 2 * (number % 100), 2);
+    if (count == 2)
+        memcpy(to, two_digits + 2 * number, 2);
+    else
+        *to = (char)('0' + number);
+}
+
+/* A letter and up to three numbers are written where they are to stand, without a copy: most lines are of this kind. */
+static void put_numbers(struct weir__trace *trace, char letter, const uint64_t *numbers, unsigned count) {
+    unsigned digits[3];
+    size_t length = 2 + count;
+    for (unsigned i = 0; i < count; i++) length += digits[i] = count_digits(numbers[i]);
+    const uint64_t place = weir__trace_file_reserve(&trace->file, length);
+    if (place == WEIR__TRACE_NO_PLACE) return;
+    char *line = weir__trace_file_begin(&trace->file, place, length), *to = line + 1;
+    for (unsigned i = 0; i < count; i++) {
+        *to++ = ' ';
+        write_digits(to, numbers[i], digits[i]);
+        to += digits[i];
+    }
+    weir__trace_file_commit(line, letter);
+}
+
+/* Any other line. */
 struct line {
     char *end; /* of what is there */
     char text[WEIR__TRACE_LONGEST_LINE];
@@ -28,22 +63,10 @@ static void begin(struct line *line, char letter) {
     line->end = line->text + 1;
 }
 
-static const char two_digits[201] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-                                    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-                                    "8081828384858687888990919293949596979899";
-
 static void add_digits(struct line *line, uint64_t number) {
-    char digits[20], *first = digits + sizeof digits;
-    while (number >= 10) {
-        first -= 2;
-        memcpy(first, two_digits + 2 * (number % 100), 2);
-        number /= 100;
-    }
-    /* What is left is one digit; a 0 in front of it only where it is the whole number, else it has been written. */
-    if (number > 0 || first == digits + sizeof digits) *--first = (char)('0' + number);
-    const size_t length = (size_t)(digits + sizeof digits - first);
-    memcpy(line->end, first, length);
-    line->end += length;
+    const unsigned count = count_digits(number);
+    write_digits(line->end, number, count);
+    line->end += count;
 }
 
 static void add_number(struct line *line, uint64_t number) {
@@ -73,25 +96,15 @@ static void put(struct weir__trace *trace, struct line *line) {
 static bool is_off(const struct weir__trace *trace) { return trace == NULL || weir__trace_file_ended(&trace->file); }
 
 static void put_only(struct weir__trace *trace, char letter) {
-    if (is_off(trace)) return;
-    struct line line;
-    begin(&line, letter);
-    put(trace, &line);
+    if (!is_off(trace)) put_numbers(trace, letter, NULL, 0);
 }
 
 static void put_number(struct weir__trace *trace, char letter, uint64_t number) {
-    struct line line;
-    begin(&line, letter);
-    add_number(&line, number);
-    put(trace, &line);
+    put_numbers(trace, letter, &number, 1);
 }
 
 static void put_two(struct weir__trace *trace, char letter, uint64_t first, uint64_t second) {
-    struct line line;
-    begin(&line, letter);
-    add_number(&line, first);
-    add_number(&line, second);
-    put(trace, &line);
+    put_numbers(trace, letter, (const uint64_t[]){first, second}, 2);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -242,13 +255,7 @@ void weir__trace_close(struct weir__trace *trace) {
 
 void weir__trace_alloc(struct weir__trace *trace, uint64_t block, size_t bytes, weir_stream stream) {
     if (is_off(trace)) return;
-    const uint64_t number = stream_number(trace, stream);
-    struct line line;
-    begin(&line, 'm');
-    add_number(&line, block);
-    add_number(&line, bytes);
-    add_number(&line, number);
-    put(trace, &line);
+    put_numbers(trace, 'm', (const uint64_t[]){block, bytes, stream_number(trace, stream)}, 3);
 }
 
 static void put_comment(struct weir__trace *trace, const char *word, uint64_t first, uint64_t second) {

@@ -225,13 +225,18 @@ uint64_t weir__trace_file_reserve(struct weir__trace_file *file, size_t length) 
     return WEIR__TRACE_NO_PLACE;
 }
 
-void weir__trace_file_write(struct weir__trace_file *file, uint64_t place, const char *line, size_t length) {
+char *weir__trace_file_begin(struct weir__trace_file *file, uint64_t place, size_t length) {
     char *window = __atomic_load_n(&file->windows[place / WEIR__TRACE_WINDOW_BYTES], __ATOMIC_ACQUIRE);
-    char *to = window + place % WEIR__TRACE_WINDOW_BYTES;
-    to[length - 1] = line[length - 1];
+    char *line = window + place % WEIR__TRACE_WINDOW_BYTES;
+    line[length - 1] = '\n';
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* who dies between two stores has made those before */
+    return line;
+}
+
+void weir__trace_file_write(struct weir__trace_file *file, uint64_t place, const char *line, size_t length) {
+    char *to = weir__trace_file_begin(file, place, length);
     memcpy(to + 1, line + 1, length - 2);
-    __atomic_store_n(to, *line, __ATOMIC_RELEASE);
+    weir__trace_file_commit(to, *line);
 }
 
 /* ---- close ------------------------------------------------------------------------------------------------------- */

@@ -52,7 +52,11 @@ void weir__trace_file_close(struct weir__trace_file *file);
 /* Takes a place for `length` <= WEIR__TRACE_LONGEST_LINE bytes. Gives: where, or WEIR__TRACE_NO_PLACE when the writing has
  * ended. */
 uint64_t weir__trace_file_reserve(struct weir__trace_file *file, size_t length);
-/* Writes a line (its last byte is the line feed) at the place that it got. */
+/* Gives: where a line is to be written that got this place; its line feed stands there. The caller writes all but the
+ * first byte, and that one last, by commit. */
+char *weir__trace_file_begin(struct weir__trace_file *file, uint64_t place, size_t length);
+static inline void weir__trace_file_commit(char *line, char first) { __atomic_store_n(line, first, __ATOMIC_RELEASE); }
+/* Both in one: `line` is whole. */
 void weir__trace_file_write(struct weir__trace_file *file, uint64_t place, const char *line, size_t length);
 /* Ends the writing before its time: the reason goes to the log. */
 void weir__trace_file_end(struct weir__trace_file *file, const char *reason);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is recorded can be replayed: the same operations, the same peak; and weir-replay answers bad traces with a
- * sentence and status 2. */
+/* What is recorded can be replayed: the same operations, the same peak. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,64 +193,7 @@ static void work_takes_no_time_in_a_replay(void **state) {
     assert_int_equal(json_number(text, "\"peak_held_bytes\":"), 10 * PAGE);
 }
 
-/* ---- bad traces and options ---------------------------------------------------------------------------------------- */
-
-static void a_bad_trace_is_answered_with_line_and_reason(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *words;
-    } bad[] = {
-        {"", "the file is empty"},
-        {"weir-trace 2\n", "line 1: 'weir-trace 2' is not 'weir-trace 1'"},
-        {"weir-trace 1\nm 1 100\n", "line 2: m takes 3 numbers, there are 2"},
-        {"weir-trace 1\nm 1 100 0 9\n", "line 2: m takes 3 numbers, there are 4"},
-        {"weir-trace 1\nm 1 -5 0\n", "line 2: '-5' is no number"},
-        {"weir-trace 1\nm 1 99999999999999999999 0\n", "line 2: '99999999999999999999' is no number"},
-        {"weir-trace 1\nm 1 1152921504606846976 0\n", "more than the limit of 2^50"},
-        {"weir-trace 1\nm 1 1125899906842624 0\nm 2 1 0\n", "line 3: 1 bytes beside 1125899906842624 live ones"},
-        {"weir-trace 1\nm 1 8 0\nm 1 8 0\n", "line 3: block id 1 is used a second time"},
-        {"weir-trace 1\nf 7\n", "line 2: block 7 was never allocated"},
-        {"weir-trace 1\nm 1 8 0\nf 1\nf 1\n", "line 4: block 1 was freed before"},
-        {"weir-trace 1\nm 1 8 0\nf 1 @3\n", "line 3: event 3 was never recorded"},
-        {"weir-trace 1\nm 1 8 0\nf 1 x\n", "line 3: 'x' is no stream"},
-        {"weir-trace 1\nw 3 0\n", "line 2: event 3 was never recorded"},
-        {"weir-trace 1\nq 3 0\n", "line 2: 'q' is no operation"},
-        {"weir-trace 1\nmm 3 0\n", "line 2: 'mm' is no operation"},
-        {"weir-trace 1\nk 0 1.5.2\n", "line 2: '1.5.2' is no time in microseconds"},
-    };
-    char path[256], output[2048];
-    path_of("bad.trace", path);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fputs(bad[i].text, file);
-        fclose(file);
-        assert_int_equal(run_replay(path, output, sizeof output), 2);
-        if (strstr(output, bad[i].words) == NULL) fail_msg("'%s' does not say '%s'", output, bad[i].words);
-    }
-    assert_int_equal(run_replay("/nowhere.trace", output, sizeof output), 2);
-    assert_non_null(strstr(output, "/nowhere.trace: No such file"));
-}
-
-static void a_line_without_an_end_and_long_comments_are_read(void **state) {
-    (void)state;
-    char path[256], output[2048];
-    FILE *file = fopen(path_of("long.trace", path), "w");
-    assert_non_null(file);
-    fputs("weir-trace 1\n#", file);
-    for (int i = 0; i < 100000; i++) fputc('c', file);
-    fputs("\n\r\nm 18446744073709551615 8 4000000000\r\nk 4000000000 12.5\nf 18446744073709551615 *", file);
-    fclose(file);
-    assert_int_equal(run_replay(path, output, sizeof output), 0);
-    assert_non_null(strstr(output, "completed"));
-    file = fopen(path, "a");
-    assert_non_null(file);
-    fputc('\n', file);
-    for (int i = 0; i < 1000; i++) fputc('9', file);
-    fclose(file);
-    assert_int_equal(run_replay(path, output, sizeof output), 2);
-    assert_non_null(strstr(output, "line 7: the line is longer"));
-}
+/* ---- answers and options ------------------------------------------------------------------------------------------- */
 
 static void an_answer_that_can_not_be_written_is_a_failure(void **state) {
     (void)state;
@@ -317,8 +259,6 @@ int main(void) {
         cmocka_unit_test(a_recorded_run_replays_with_the_same_peak),
         cmocka_unit_test(a_scan_answers_with_a_run_that_completed_and_always_the_same),
         cmocka_unit_test(work_takes_no_time_in_a_replay),
-        cmocka_unit_test(a_bad_trace_is_answered_with_line_and_reason),
-        cmocka_unit_test(a_line_without_an_end_and_long_comments_are_read),
         cmocka_unit_test(an_answer_that_can_not_be_written_is_a_failure),
         cmocka_unit_test(bad_options_are_named),
     };
