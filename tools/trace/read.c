@@ -1,96 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/trace/trace.h"
+#include "reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define LONGEST_LINE 256
-#define MOST_FIELDS  4
-#define NONE         UINT32_MAX
-
-/* A table from an id of the file to its dense number. */
-struct ids {
-    struct id_entry {
-        uint64_t id;
-        uint32_t number;
-        bool used;
-    } * entries;
-    size_t room, count;
-};
-
-/* What must be known of a block or a stream to accept the next line about it. */
-struct block_state {
-    size_t bytes;
-    uint32_t stream;
-    bool live;
-};
-
-struct reader {
-    struct trace *trace;
-    const char *path;
-    uint32_t line;
-    char *why;
-    size_t why_room, op_room, block_room;
-    struct ids blocks, streams, events;
-    struct block_state *states; /* by block */
-    size_t live_bytes, requested_bytes;
-};
-
-static bool complain(struct reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool complain(struct reader *reader, const char *format, ...) {
+bool reader_complain(struct reader *reader, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int length = snprintf(reader->why, reader->why_room, "%s: line %" PRIu32 ": ", reader->path, reader->line);
+    int length = snprintf(reader->why, reader->why_room, "%s: line %" PRIu32 " (byte %" PRIu64 "): ", reader->path,
+                          reader->line.number, reader->line.offset);
     if (length > 0 && (size_t)length < reader->why_room)
         vsnprintf(reader->why + length, reader->why_room - (size_t)length, format, arguments);
     va_end(arguments);
     return false;
 }
 
-/* ---- ids -------------------------------------------------------------------------------------------------------- */
-
-static struct id_entry *find_id(const struct ids *ids, uint64_t id) {
-    size_t at = (size_t)((id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (ids->room - 1);
-    while (ids->entries[at].used && ids->entries[at].id != id) at = (at + 1) & (ids->room - 1);
-    return &ids->entries[at];
-}
-
-static bool reserve_id(struct ids *ids) {
-    if ((ids->count + 1) * 2 <= ids->room) return true;
-    struct ids larger = {.room = ids->room == 0 ? 64 : ids->room * 2, .count = ids->count};
-    larger.entries = calloc(larger.room, sizeof *larger.entries);
-    if (larger.entries == NULL) return false;
-    for (size_t i = 0; i < ids->room; i++)
-        if (ids->entries[i].used) *find_id(&larger, ids->entries[i].id) = ids->entries[i];
-    free(ids->entries);
-    *ids = larger;
-    return true;
-}
-
-static uint32_t number_of(const struct ids *ids, uint64_t id) {
-    if (ids->room == 0) return NONE;
-    const struct id_entry *entry = find_id(ids, id);
-    return entry->used ? entry->number : NONE;
-}
-
-static bool add_id(struct reader *reader, struct ids *ids, uint64_t id, uint32_t number) {
-    if (!reserve_id(ids)) return complain(reader, "no host memory for %zu ids", ids->count + 1);
-    struct id_entry *entry = find_id(ids, id);
-    if (!entry->used) ids->count++;
-    *entry = (struct id_entry){.id = id, .number = number, .used = true};
-    return true;
-}
-
-static bool grow(struct reader *reader, void **array, size_t *room, size_t count, size_t size) {
+bool reader_grow(struct reader *reader, void *array, size_t *room, size_t count, size_t size) {
     if (count < *room) return true;
-    size_t larger = *room == 0 ? 1024 : *room * 2;
-    void *moved = realloc(*array, larger * size);
-    if (moved == NULL) return complain(reader, "no host memory for a trace of this length");
-    *array = moved;
+    void *old;
+    memcpy(&old, array, sizeof old);
+    const size_t larger = *room == 0 ? 64 : *room * 2;
+    void *moved = realloc(old, larger * size);
+    if (moved == NULL) return reader_complain(reader, "no host memory for a trace of this length");
+    memcpy(array, &moved, sizeof moved);
     *room = larger;
     return true;
 }
@@ -99,298 +33,326 @@ static bool grow(struct reader *reader, void **array, size_t *room, size_t count
 
 static bool add_op(struct reader *reader, struct op op) {
     struct trace *trace = reader->trace;
-    void *ops = trace->ops;
-    bool grown = grow(reader, &ops, &reader->op_room, trace->op_count, sizeof *trace->ops);
-    trace->ops = ops;
-    if (!grown) return false;
-    op.line = reader->line;
+    if (trace->op_count == TRACE_MOST_OPS)
+        return reader_complain(reader, "more operations than the limit of %" PRIu32, TRACE_MOST_OPS);
+    if (!reader_grow(reader, &trace->ops, &reader->op_room, trace->op_count, sizeof *trace->ops)) return false;
+    op.line = reader->line.number;
     trace->ops[trace->op_count++] = op;
     return true;
 }
 
-/* The dense number of a stream, a new one at first sight. */
-static bool stream_of(struct reader *reader, uint64_t id, uint32_t *stream) {
+static bool put_id(struct reader *reader, struct ids *ids, uint64_t id, uint32_t number) {
+    return ids_put(ids, id, number) || reader_complain(reader, "no host memory for a trace of this length");
+}
+
+static bool new_stream(struct reader *reader, uint64_t id, uint32_t *stream) {
     struct trace *trace = reader->trace;
-    *stream = number_of(&reader->streams, id);
-    if (*stream != NONE) return true;
+    *stream = trace->stream_count;
     if (trace->stream_count == TRACE_MOST_STREAMS)
-        return complain(reader, "stream %" PRIu64 " is the %dth one, the limit is %d", id, TRACE_MOST_STREAMS + 1,
-                        TRACE_MOST_STREAMS);
-    void *names = realloc(trace->stream_names, (trace->stream_count + 1) * sizeof *trace->stream_names);
-    if (names == NULL) return complain(reader, "no host memory for stream %" PRIu64, id);
-    trace->stream_names = names;
-    trace->stream_names[trace->stream_count][0] = 0;
-    void *stream_ids = realloc(trace->stream_ids, (trace->stream_count + 1) * sizeof *trace->stream_ids);
-    if (stream_ids == NULL) return complain(reader, "no host memory for stream %" PRIu64, id);
-    trace->stream_ids = stream_ids;
-    trace->stream_ids[trace->stream_count] = id;
-    *stream = trace->stream_count++;
-    return add_id(reader, &reader->streams, id, *stream);
+        return reader_complain(reader, "stream %" PRIu64 " is one more than the limit of %d streams", id,
+                               TRACE_MOST_STREAMS);
+    if (!reader_grow(reader, &trace->stream_names, &reader->name_room, *stream, sizeof *trace->stream_names) ||
+        !reader_grow(reader, &trace->stream_ids, &reader->stream_id_room, *stream, sizeof *trace->stream_ids))
+        return false;
+    memset(trace->stream_names[*stream], 0, sizeof *trace->stream_names);
+    trace->stream_ids[*stream] = id;
+    trace->stream_count++;
+    return put_id(reader, &reader->streams, id, *stream);
 }
 
-static bool event_of(struct reader *reader, uint64_t id, uint32_t *event) {
-    *event = number_of(&reader->events, id);
-    return *event != NONE || complain(reader, "event %" PRIu64 " was never recorded", id);
+bool reader_find_stream(struct reader *reader, uint64_t id, uint32_t *stream) {
+    *stream = ids_find(&reader->streams, id);
+    return *stream != IDS_NONE || new_stream(reader, id, stream);
 }
 
-static bool live_block(struct reader *reader, uint64_t id, uint32_t *block) {
-    *block = number_of(&reader->blocks, id);
-    if (*block == NONE) return complain(reader, "block %" PRIu64 " was never allocated", id);
-    return reader->states[*block].live || complain(reader, "block %" PRIu64 " was freed before", id);
+static bool find_event(struct reader *reader, uint64_t id, uint32_t *event) {
+    *event = ids_find(&reader->events, id);
+    return *event != IDS_NONE ||
+           reader_complain(reader, "event %" PRIu64 " was never recorded, or destroyed since", id);
 }
 
-static void raise_to(size_t *peak, size_t value) {
+static bool find_live(struct reader *reader, uint64_t id, uint32_t *block) {
+    *block = ids_find(&reader->blocks, id);
+    if (*block == IDS_NONE) return reader_complain(reader, "block %" PRIu64 " was never allocated", id);
+    return reader->states[*block].op != IDS_NONE || reader_complain(reader, "block %" PRIu64 " was freed before", id);
+}
+
+static void raise_to(size_t *peak, uint64_t value) {
     if (value > *peak) *peak = value;
 }
 
-static size_t rounded(size_t bytes) { return (bytes + 511) & ~(size_t)511; }
+static uint64_t rounded(uint64_t bytes) { return (bytes + 511) & ~UINT64_C(511); }
 
-static bool read_alloc(struct reader *reader, const uint64_t *field, enum op_kind kind) {
+static bool read_alloc(struct reader *reader, struct words *words, enum op_kind kind) {
     struct trace *trace = reader->trace;
-    struct op op = {.kind = kind, .block = trace->block_count, .bytes = field[1]};
-    if (number_of(&reader->blocks, field[0]) != NONE)
-        return complain(reader, "block id %" PRIu64 " is used a second time", field[0]);
-    if (field[1] > TRACE_MOST_BYTES || rounded(field[1]) > TRACE_MOST_BYTES - reader->live_bytes)
-        return complain(reader, "%" PRIu64 " bytes beside %zu live ones are more than the limit of 2^50", field[1],
-                        reader->live_bytes);
-    if (!stream_of(reader, field[2], &op.stream) || !add_id(reader, &reader->blocks, field[0], op.block)) return false;
-    void *states = reader->states;
-    bool grown = grow(reader, &states, &reader->block_room, op.block, sizeof *reader->states);
-    reader->states = states;
-    if (!grown) return false;
-    reader->states[op.block] = (struct block_state){.bytes = op.bytes, .stream = op.stream, .live = true};
+    uint64_t id, bytes, stream;
+    if (!read_next(reader, words, &id) || !read_next(reader, words, &bytes) || !read_next(reader, words, &stream) ||
+        !read_no_more(reader, words))
+        return false;
+    struct op op = {.kind = (uint8_t)kind, .block = trace->block_count, .bytes = bytes};
+    if (ids_find(&reader->blocks, id) != IDS_NONE)
+        return reader_complain(reader, "block %" PRIu64 " is allocated a second time; each has an id of its own", id);
+    if (bytes > TRACE_MOST_BYTES || rounded(bytes) > TRACE_MOST_BYTES - reader->rounded_bytes)
+        return reader_complain(reader, "%" PRIu64 " bytes beside %" PRIu64 " live ones are more than the limit of 2^50",
+                               bytes, reader->rounded_bytes);
+    if (!reader_find_stream(reader, stream, &op.stream) || !put_id(reader, &reader->blocks, id, op.block) ||
+        !reader_grow(reader, &reader->states, &reader->block_room, op.block, sizeof *reader->states))
+        return false;
+    reader->states[op.block] = (struct block_state){bytes, op.stream, (uint32_t)trace->op_count};
     trace->block_count++;
-    reader->requested_bytes += op.bytes;
-    reader->live_bytes += rounded(op.bytes);
+    reader->requested_bytes += bytes;
+    reader->rounded_bytes += rounded(bytes);
     raise_to(&trace->peak_live_bytes, reader->requested_bytes);
-    raise_to(&trace->peak_rounded_bytes, reader->live_bytes);
+    raise_to(&trace->peak_rounded_bytes, reader->rounded_bytes);
     return add_op(reader, op);
 }
 
-static bool add_free(struct reader *reader, struct op op) {
-    struct block_state *state = &reader->states[op.block];
-    state->live = false;
-    op.bytes = state->bytes;
-    reader->requested_bytes -= state->bytes;
-    reader->live_bytes -= rounded(state->bytes);
-    return add_op(reader, op);
+static bool read_align(struct reader *reader, struct words *words) {
+    uint64_t id, align;
+    uint32_t block;
+    if (!read_next(reader, words, &id) || !read_next(reader, words, &align) || !read_no_more(reader, words))
+        return false;
+    if (align == 0 || align > TRACE_MOST_ALIGN || (align & (align - 1)) != 0)
+        return reader_complain(reader, "an alignment of %" PRIu64 " is no power of two from 1 to 2^30", align);
+    if (!find_live(reader, id, &block)) return false;
+    reader->trace->ops[reader->states[block].op].align = (uint8_t)__builtin_ctzll(align);
+    return true;
 }
 
-static bool read_number(const char *text, uint64_t *number) {
-    if (*text < '0' || *text > '9') return false;
-    char *end = NULL;
-    errno = 0;
-    *number = strtoull(text, &end, 10);
-    return errno == 0 && *end == 0;
+/* What follows the block of an f. */
+static bool read_freed_where(struct reader *reader, struct words word, struct op *op) {
+    uint64_t id;
+    const char first = word.at == word.end ? 0 : *word.at;
+    if (first == '*' && word.end - word.at == 1) {
+        op->kind = OP_FREE_ANY;
+    } else if (first == '@') {
+        op->kind = OP_FREE_AFTER;
+        word.at++;
+        return read_number(reader, word, &id) && find_event(reader, id, &op->event);
+    } else if (first != 0) {
+        return read_number(reader, word, &id) && reader_find_stream(reader, id, &op->stream);
+    }
+    return true;
 }
 
-static bool read_free(struct reader *reader, char *const *word, int words) {
+static bool read_free(struct reader *reader, struct words *words) {
     struct op op = {.kind = OP_FREE};
     uint64_t id;
-    if (words < 2 || words > 3) return complain(reader, "f takes a block and at most one of a stream, * and @event");
-    if (!read_number(word[1], &id)) return complain(reader, "'%s' is no block id", word[1]);
-    if (!live_block(reader, id, &op.block)) return false;
-    op.stream = reader->states[op.block].stream;
-    if (words == 2) return add_free(reader, op);
-    if (strcmp(word[2], "*") == 0) {
-        op.kind = OP_FREE_ANY;
-    } else if (word[2][0] == '@') {
-        op.kind = OP_FREE_AFTER;
-        if (!read_number(word[2] + 1, &id)) return complain(reader, "'%s' is no event id", word[2] + 1);
-        if (!event_of(reader, id, &op.event)) return false;
-    } else {
-        if (!read_number(word[2], &id)) return complain(reader, "'%s' is no stream", word[2]);
-        if (!stream_of(reader, id, &op.stream)) return false;
-    }
-    return add_free(reader, op);
+    if (!read_next(reader, words, &id)) return false;
+    const struct words where = next_word(words);
+    if (!read_no_more(reader, words)) return false;
+    op.block = ids_find(&reader->blocks, id);
+    const bool known = op.block != IDS_NONE;
+    if (known) op.stream = reader->states[op.block].stream;
+    if (!read_freed_where(reader, where, &op) || !find_live(reader, id, &op.block)) return false;
+    struct block_state *state = &reader->states[op.block];
+    op.bytes = state->bytes;
+    state->op = IDS_NONE;
+    reader->requested_bytes -= state->bytes;
+    reader->rounded_bytes -= rounded(state->bytes);
+    return add_op(reader, op);
 }
 
-static bool read_note(struct reader *reader, const uint64_t *field) {
+static bool read_note(struct reader *reader, struct words *words) {
     struct op op = {.kind = OP_NOTE};
-    return live_block(reader, field[0], &op.block) && stream_of(reader, field[1], &op.stream) && add_op(reader, op);
+    uint64_t block, stream;
+    return read_next(reader, words, &block) && read_next(reader, words, &stream) && read_no_more(reader, words) &&
+           find_live(reader, block, &op.block) && reader_find_stream(reader, stream, &op.stream) && add_op(reader, op);
 }
 
-static bool read_record(struct reader *reader, const uint64_t *field) {
+static bool read_record(struct reader *reader, struct words *words) {
     struct op op = {.kind = OP_RECORD};
-    if (!stream_of(reader, field[1], &op.stream)) return false;
-    op.event = number_of(&reader->events, field[0]);
-    if (op.event == NONE) {
-        op.event = reader->trace->event_count++;
-        if (!add_id(reader, &reader->events, field[0], op.event)) return false;
+    uint64_t event, stream;
+    if (!read_next(reader, words, &event) || !read_next(reader, words, &stream) || !read_no_more(reader, words) ||
+        !reader_find_stream(reader, stream, &op.stream))
+        return false;
+    op.event = ids_find(&reader->events, event);
+    if (op.event == IDS_NONE) {
+        op.event = reader->trace->event_count;
+        if (!put_id(reader, &reader->events, event, op.event)) return false;
+        reader->trace->event_count++;
     }
     return add_op(reader, op);
 }
 
-static bool read_wait(struct reader *reader, const uint64_t *field) {
+static bool read_wait(struct reader *reader, struct words *words) {
     struct op op = {.kind = OP_WAIT};
-    return event_of(reader, field[0], &op.event) && stream_of(reader, field[1], &op.stream) && add_op(reader, op);
+    uint64_t event, stream;
+    return read_next(reader, words, &event) && read_next(reader, words, &stream) && read_no_more(reader, words) &&
+           find_event(reader, event, &op.event) && reader_find_stream(reader, stream, &op.stream) && add_op(reader, op);
 }
 
-static bool read_stream(struct reader *reader, uint64_t id, enum op_kind kind) {
-    struct op op = {.kind = kind};
-    return stream_of(reader, id, &op.stream) && add_op(reader, op);
+/* A stream or an event that is destroyed gives its id up. */
+static bool read_of_stream(struct reader *reader, struct words *words, enum op_kind kind) {
+    struct op op = {.kind = (uint8_t)kind};
+    uint64_t id;
+    if (!read_next(reader, words, &id) || !read_no_more(reader, words) || !reader_find_stream(reader, id, &op.stream))
+        return false;
+    if (kind == OP_DESTROY_STREAM) ids_drop(&reader->streams, id);
+    return add_op(reader, op);
 }
 
-static bool read_event(struct reader *reader, uint64_t id, enum op_kind kind) {
-    struct op op = {.kind = kind};
-    return event_of(reader, id, &op.event) && add_op(reader, op);
+static bool read_of_event(struct reader *reader, struct words *words, enum op_kind kind) {
+    struct op op = {.kind = (uint8_t)kind};
+    uint64_t id;
+    if (!read_next(reader, words, &id) || !read_no_more(reader, words) || !find_event(reader, id, &op.event))
+        return false;
+    if (kind == OP_DESTROY_EVENT) ids_drop(&reader->events, id);
+    return add_op(reader, op);
 }
 
-static bool read_work(struct reader *reader, char *const *word, int words) {
-    uint64_t stream;
+static bool read_alone(struct reader *reader, struct words *words, enum op_kind kind) {
+    if (!read_no_more(reader, words)) return false;
+    if (kind == OP_ITERATION) reader->trace->iteration_count++;
+    return add_op(reader, (struct op){.kind = (uint8_t)kind});
+}
+
+static bool read_work(struct reader *reader, struct words *words) {
     struct op op = {.kind = OP_WORK};
-    if (words != 3 || !read_number(word[1], &stream)) return complain(reader, "k takes a stream and microseconds");
-    const char *us = word[2];
-    size_t digits = strspn(us, "0123456789");
-    if (us[digits] == '.') digits += 1 + strspn(us + digits + 1, "0123456789");
-    if (digits == 0 || us[digits] != 0) return complain(reader, "'%s' is no time in microseconds", us);
-    double ns = 0;
-    for (const char *at = us; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
-    ns *= 1000;
-    const char *point = strchr(us, '.');
-    double place = 100;
-    for (const char *at = point != NULL ? point + 1 : ""; *at != 0; at++, place /= 10) ns += (*at - '0') * place;
-    if (ns > (double)TRACE_MOST_NS) return complain(reader, "%s microseconds are more than the limit of 10^12", us);
-    op.ns = (uint64_t)(ns + 0.5);
+    uint64_t stream;
+    if (!read_next(reader, words, &stream)) return false;
+    const struct words us = next_word(words);
+    if (!read_no_more(reader, words) || !read_us(reader, us, &op.ns)) return false;
     reader->trace->has_work = true;
-    return stream_of(reader, stream, &op.stream) && add_op(reader, op);
+    return reader_find_stream(reader, stream, &op.stream) && add_op(reader, op);
+}
+
+static bool read_operation(struct reader *reader, char letter, struct words *words) {
+    switch (letter) {
+    case 'm':
+        return read_alloc(reader, words, OP_ALLOC);
+    case 'p':
+        return read_alloc(reader, words, OP_LIVE);
+    case 'a':
+        return read_align(reader, words);
+    case 'f':
+        return read_free(reader, words);
+    case 'u':
+        return read_note(reader, words);
+    case 'k':
+        return read_work(reader, words);
+    case 'e':
+        return read_record(reader, words);
+    case 'w':
+        return read_wait(reader, words);
+    case 's':
+        return read_of_stream(reader, words, OP_SYNC_STREAM);
+    case 'x':
+        return read_of_stream(reader, words, OP_DESTROY_STREAM);
+    case 'h':
+        return read_of_event(reader, words, OP_HOST_WAIT);
+    case 'y':
+        return read_of_event(reader, words, OP_DESTROY_EVENT);
+    case 'd':
+        return read_alone(reader, words, OP_SYNC_DEVICE);
+    case 'i':
+        return read_alone(reader, words, OP_ITERATION);
+    default:
+        return MALFORMED(reader, "'%s' is no operation", shown(reader->line.text, reader->line.length).text);
+    }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* Fields of the operations that are plain numbers. */
-static int plain_fields(char letter) {
-    switch (letter) {
-    case 'm':
-    case 'p':
-        return 3;
-    case 'u':
-    case 'e':
-    case 'w':
-        return 2;
-    case 'h':
-    case 's':
-    case 'x':
-    case 'y':
-        return 1;
-    case 'd':
-    case 'i':
-        return 0;
-    default:
-        return -1;
+/* No text can be more than the first line: what is no trace may have no line feed for long. */
+static bool read_header(struct reader *reader) {
+    static const char format[] = "weir-trace 1";
+    const size_t length = sizeof format - 1, name = length - 1;
+    struct line *line = &reader->line;
+    if (!lines_next(&reader->lines, line)) {
+        const char *failure = lines_failure(&reader->lines);
+        return reader_complain(reader, "%s", failure != NULL ? failure : "the file is empty");
     }
+    const struct shown text = shown(line->text, line->length);
+    const size_t same = line->length < length ? line->length : length;
+    if (line->length == 0 && line->ending == LINE_ZEROS)
+        return reader_complain(reader, "it begins with a zero byte, so this is no trace");
+    if (line->ending == LINE_CUT && memcmp(line->text, format, same) == 0 && line->length <= length)
+        return reader_complain(reader, "the file ends in the middle of the line");
+    if (line->ending != LINE_WHOLE || line->length < length || memcmp(line->text, format, name) != 0)
+        return reader_complain(reader, "'%s' is not 'weir-trace 1', so this is no trace", text.text);
+    if (line->length == length && memcmp(line->text, format, length) == 0) return true;
+    return reader_complain(reader, "version '%s' of the format is not known; 1 is", text.text + name);
 }
 
-static bool read_plain(struct reader *reader, char letter, const uint64_t *field) {
-    switch (letter) {
-    case 'm':
-        return read_alloc(reader, field, OP_ALLOC);
-    case 'p':
-        return read_alloc(reader, field, OP_LIVE);
-    case 'u':
-        return read_note(reader, field);
-    case 'e':
-        return read_record(reader, field);
-    case 'w':
-        return read_wait(reader, field);
-    case 'h':
-        return read_event(reader, field[0], OP_HOST_WAIT);
-    case 's':
-        return read_stream(reader, field[0], OP_SYNC_STREAM);
-    case 'x':
-        return read_stream(reader, field[0], OP_DESTROY_STREAM);
-    case 'y':
-        return read_event(reader, field[0], OP_DESTROY_EVENT);
-    case 'd':
-        return add_op(reader, (struct op){.kind = OP_SYNC_DEVICE});
-    default:
-        reader->trace->iteration_count++;
-        return add_op(reader, (struct op){.kind = OP_ITERATION});
+static bool read_line(struct reader *reader) {
+    struct words words = {reader->line.text, reader->line.text + reader->line.length};
+    if (words.at == words.end) return true;
+    const char letter = *words.at++;
+    if (letter == '#') return read_comment(reader, &words);
+    if (words.at < words.end && !is_blank(*words.at)) return read_operation(reader, 0, &words);
+    return read_operation(reader, letter, &words);
+}
+
+/* A line that begins with zero bytes is one that a killed recording has not finished, or a whole one behind such. */
+static bool read_after_zeros(struct reader *reader, bool *pending) {
+    bool read = reader->line.length > 0 && read_line(reader);
+    if (!read && (reader->line.length == 0 || reader->malformed)) {
+        reader->trace->torn_lines += !*pending;
+        reader->malformed = false;
+        read = true;
     }
+    *pending = false;
+    return read;
 }
 
-static bool read_operation(struct reader *reader, char *const *word, int words) {
-    uint64_t field[MOST_FIELDS] = {0};
-    if (word[0][1] != 0) return complain(reader, "'%s' is no operation", word[0]);
-    if (word[0][0] == 'f') return read_free(reader, word, words);
-    if (word[0][0] == 'k') return read_work(reader, word, words);
-    int expected = plain_fields(word[0][0]);
-    if (expected < 0) return complain(reader, "'%s' is no operation", word[0]);
-    if (words != expected + 1)
-        return complain(reader, "%s takes %d numbers, there are %d", word[0], expected, words - 1);
-    for (int i = 0; i < expected; i++)
-        if (!read_number(word[i + 1], &field[i])) return complain(reader, "'%s' is no number", word[i + 1]);
-    return read_plain(reader, word[0][0], field);
-}
-
-/* "# stream N NAME" names a stream; every other comment says nothing. */
-static bool read_comment(struct reader *reader, const char *text) {
-    unsigned long long id;
-    int name_at = 0;
-    uint32_t stream;
-    if (sscanf(text, "# stream %llu %n", &id, &name_at) < 1 || name_at == 0) return true;
-    if (!stream_of(reader, id, &stream)) return false;
-    char *name = reader->trace->stream_names[stream];
-    snprintf(name, sizeof reader->trace->stream_names[0], "%s", text + name_at);
+/* A piece that zero bytes end: part of an unfinished line, if it begins with them, or if nothing stands behind them. */
+static bool read_cut_piece(struct reader *reader, bool *pending) {
+    if (reader->line.ending == LINE_ZEROS && !reader->line.after_zeros && !lines_only_zeros_left(&reader->lines)) {
+        const char *failure = lines_failure(&reader->lines);
+        return reader_complain(reader, "%s", failure != NULL ? failure : "there are zero bytes inside the line");
+    }
+    reader->trace->torn_lines += !*pending;
+    *pending = true;
     return true;
 }
 
-static bool read_line(struct reader *reader, char *text) {
-    char *word[MOST_FIELDS + 1], *rest = NULL;
-    int words = 0;
-    if (reader->line == 1)
-        return strcmp(text, "weir-trace 1") == 0 || complain(reader, "'%.40s' is not 'weir-trace 1'", text);
-    if (text[0] == '#') return read_comment(reader, text);
-    for (char *at = strtok_r(text, " \t", &rest); at != NULL && words <= MOST_FIELDS; at = strtok_r(NULL, " \t", &rest))
-        word[words++] = at;
-    return words == 0 || read_operation(reader, word, words);
+static bool read_piece(struct reader *reader, bool *pending) {
+    const struct line *line = &reader->line;
+    switch (line->ending) {
+    case LINE_TOO_LONG:
+        return reader_complain(reader, "the line is longer than the limit of %d bytes", LONGEST_LINE);
+    case LINE_ZEROS:
+        return read_cut_piece(reader, pending);
+    case LINE_CUT:
+        return line->after_zeros ? read_cut_piece(reader, pending)
+                                 : reader_complain(reader, "the file ends in the middle of the line");
+    default:
+        return line->after_zeros ? read_after_zeros(reader, pending) : read_line(reader);
+    }
 }
 
-/* Gives a line without its end; a comment may be longer than the room, and is cut. */
-static bool next_line(struct reader *reader, FILE *file, char text[static LONGEST_LINE], bool *end) {
-    *end = fgets(text, LONGEST_LINE, file) == NULL;
-    if (*end) return true;
-    if (reader->line == UINT32_MAX) return complain(reader, "the limit of lines is reached");
-    reader->line++;
-    size_t length = strlen(text);
-    if (length > 0 && text[length - 1] == '\n') {
-        text[length - 1] = 0;
-        if (length > 1 && text[length - 2] == '\r') text[length - 2] = 0;
-        return true;
-    }
-    if (length < LONGEST_LINE - 1 && !feof(file)) return complain(reader, "the line holds a zero byte");
-    if (feof(file)) return true;
-    if (text[0] != '#') return complain(reader, "the line is longer than %d characters", LONGEST_LINE - 2);
-    for (int c = 0; c != EOF && c != '\n';) c = fgetc(file);
-    return true;
+static bool read_lines(struct reader *reader) {
+    bool pending = false; /* the line has begun with a cut piece, which is counted as torn */
+    if (!read_header(reader)) return false;
+    while (lines_next(&reader->lines, &reader->line))
+        if (!read_piece(reader, &pending)) return false;
+    const char *failure = lines_failure(&reader->lines);
+    return failure == NULL || reader_complain(reader, "%s", failure);
 }
 
-static bool read_lines(struct reader *reader, FILE *file) {
-    char text[LONGEST_LINE];
-    for (bool end = false;;) {
-        if (!next_line(reader, file, text, &end)) return false;
-        if (end) break;
-        if (!read_line(reader, text)) return false;
-    }
-    if (ferror(file)) return complain(reader, "%s", strerror(errno));
-    return reader->line > 0 || complain(reader, "the file is empty");
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+bool trace_read_input(struct input *input, const char *path, struct trace *trace, char *why, size_t room) {
+    struct reader reader = {.trace = trace, .path = path, .why = why, .why_room = room};
+    *trace = (struct trace){0};
+    bool read = lines_open(&reader.lines, input) || reader_complain(&reader, "no host memory to read it");
+    read = read && read_lines(&reader) && finish_offsets(&reader);
+    lines_close(&reader.lines);
+    ids_free(&reader.blocks);
+    ids_free(&reader.streams);
+    ids_free(&reader.events);
+    free(reader.states);
+    if (!read) trace_free(trace);
+    return read;
 }
 
 bool trace_read(const char *path, struct trace *trace, char *why, size_t room) {
-    struct reader reader = {.trace = trace, .path = path, .why = why, .why_room = room};
     *trace = (struct trace){0};
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        snprintf(why, room, "%s: %s", path, strerror(errno));
-        return false;
-    }
-    bool read = read_lines(&reader, file);
-    fclose(file);
-    free(reader.blocks.entries);
-    free(reader.streams.entries);
-    free(reader.events.entries);
-    free(reader.states);
-    if (!read) trace_free(trace);
+    struct input *input = input_open(path, why, room);
+    if (input == NULL) return false;
+    const bool read = trace_read_input(input, strcmp(path, "-") == 0 ? "standard input" : path, trace, why, room);
+    input_close(input);
     return read;
 }
 
