@@ -3,6 +3,7 @@
  * slots of destroyed streams. */
 #include "alloc/pool.h"
 #include "alloc/trace.h"
+#include "device/emulated.h"
 
 static struct weir__trace *trace_of(void *self) { return ((struct weir_pool *)self)->trace; }
 
@@ -18,6 +19,40 @@ static void stream_synchronized(void *self, weir_stream stream) {
     weir__trace_stream_synchronized(trace_of(self), stream);
 }
 static void device_synchronized(void *self) { weir__trace_device_synchronized(trace_of(self)); }
+
+/* ---- what takes time: asked of the emulated driver, which knows it beforehand under the virtual clock ------------- */
+
+/* Works that have no description, and launches, take what a kernel of no size takes. */
+static void work_submitted(void *self, const struct weir_work *work, weir_stream stream) {
+    const struct weir_pool *pool = self;
+    struct weir_emu_work same = {.size = sizeof same};
+    double ns = 0;
+    if (work->run != NULL) {
+        same.flops = work->flops;
+        same.bytes = work->bytes;
+    }
+    if (pool->device->driver->emu_work_time(&same, &ns) == CUDA_SUCCESS) weir__trace_work(pool->trace, stream, ns);
+}
+
+static void copy_submitted(void *self, void *to, const void *from, size_t bytes, weir_stream stream) {
+    const struct weir_pool *pool = self;
+    double ns = 0;
+    if (pool->device->driver->emu_copy_time((uintptr_t)to, (uintptr_t)from, bytes, &ns) == CUDA_SUCCESS)
+        weir__trace_work(pool->trace, stream, ns);
+}
+
+static void set_submitted(void *self, void *at, size_t bytes, weir_stream stream) {
+    copy_submitted(self, at, NULL, bytes, stream);
+}
+
+static void observe_time(struct weir_pool *pool) {
+    if (pool->trace == NULL || !weir__device_takes_turns(pool->device)) return;
+    pool->observer.work_submitted = work_submitted;
+    pool->observer.copy_submitted = copy_submitted;
+    pool->observer.set_submitted = set_submitted;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
 
 static void stream_destroyed(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
@@ -38,5 +73,6 @@ void weir__pool_observe(struct weir_pool *pool) {
         .device_synchronized = device_synchronized,
         .self = pool,
     };
+    observe_time(pool);
     weir__device_observe(pool->device, &pool->observer);
 }

@@ -15,13 +15,15 @@
  * may be NULL. Pools register one (for the trace now, for the program's own order later). */
 struct weir__observer {
     void (*event_recorded)(void *self, weir_event event, weir_stream stream);
-    void (*event_destroyed)(void *self, weir_event event);
+    void (*event_destroyed)(void *self, weir_event event); /* before the driver's destroy */
     void (*stream_waited)(void *self, weir_stream stream, weir_event event);
     void (*stream_destroyed)(void *self, weir_stream stream); /* before the driver's destroy */
     void (*stream_synchronized)(void *self, weir_stream stream);
     void (*event_synchronized)(void *self, weir_event event); /* also when a query found it passed */
     void (*device_synchronized)(void *self);
     void (*work_submitted)(void *self, const struct weir_work *work, weir_stream stream);
+    void (*copy_submitted)(void *self, void *to, const void *from, size_t bytes, weir_stream stream);
+    void (*set_submitted)(void *self, void *at, size_t bytes, weir_stream stream);
     void *self;
     struct weir__observer *next;
 };

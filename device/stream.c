@@ -64,10 +64,13 @@ enum weir_status weir_event_create(struct weir_device *device, bool timing, weir
     return status;
 }
 
+/* Observers are told before: right after, the handle may be another thread's new event. */
 enum weir_status weir_event_destroy(struct weir_device *device, weir_event event) {
-    enum weir_status status;
-    IN_CONTEXT(device, status, "cuEventDestroy", event_destroy(event));
-    if (status == WEIR_OK) WEIR__DEVICE_TELL(device, event_destroyed, (told->self, event));
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    WEIR__DEVICE_TELL(device, event_destroyed, (told->self, event));
+    status = weir__device_check(device, device->driver->event_destroy(event), "cuEventDestroy");
+    weir__device_leave(device);
     return status;
 }
 
@@ -112,11 +115,13 @@ enum weir_status weir_copy(struct weir_device *device, void *to, const void *fro
     enum weir_status status;
     IN_CONTEXT(device, status, "cuMemcpyAsync",
                copy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, stream));
+    if (status == WEIR_OK) WEIR__DEVICE_TELL(device, copy_submitted, (told->self, to, from, bytes, stream));
     return status;
 }
 
 enum weir_status weir_set(struct weir_device *device, void *at, unsigned char value, size_t bytes, weir_stream stream) {
     enum weir_status status;
     IN_CONTEXT(device, status, "cuMemsetD8Async", set_bytes((CUdeviceptr)(uintptr_t)at, value, bytes, stream));
+    if (status == WEIR_OK) WEIR__DEVICE_TELL(device, set_submitted, (told->self, at, bytes, stream));
     return status;
 }

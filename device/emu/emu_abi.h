@@ -94,7 +94,7 @@ struct weir_emu_counts {
  * emu_submit: as cuLaunchHostFunc, with the description; it is read during the call only.
  * emu_profile, emu_machine: the profile, the machine in force; after cuInit.
  *
- * emu_work_time: what a piece of work would take, alone.
+ * emu_work_time: what a piece of work would take, alone. emu_copy_time: what a copy would; from == 0: what a set would.
  *
  * emu_charging: from now on the calling thread's calls cost it what the profile says (on; as at first), or nothing: for
  *   instruments that are not part of what is measured.
@@ -126,6 +126,7 @@ struct weir_emu_counts {
     X(emu_profile, weirEmuProfile, (char *name, size_t room, size_t *granularity_bytes))                               \
     X(emu_machine, weirEmuMachine, (struct weir_emu_machine * machine))                                                \
     X(emu_work_time, weirEmuWorkTime, (const struct weir_emu_work *work, double *ns))                                  \
+    X(emu_copy_time, weirEmuCopyTime, (CUdeviceptr to, CUdeviceptr from, size_t bytes, double *ns))                    \
     X(emu_charging, weirEmuCharging, (int on))                                                                         \
     X(emu_now, weirEmuNow, (uint64_t * ns))                                                                            \
     X(emu_pause, weirEmuPause, (uint64_t ns))                                                                          \

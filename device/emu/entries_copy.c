@@ -2,6 +2,7 @@
 /* Entries that copy and set, beside the two that the library uses. A synchronous one works on the default stream and
  * waits where host memory is touched; so does an asynchronous one with pageable memory. Arrays are not there. */
 #include "device/emu/enter.h"
+#include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/submit.h"
 #include "device/emu/variants.h"
@@ -58,6 +59,16 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return copy_on(EMU_AT_cuMemcpyDtoDAsync_v2, to, from, bytes, stream, EMU_COPY_WITHIN);
+}
+
+CUresult weirEmuCopyTime(CUdeviceptr to, CUdeviceptr from, size_t bytes, double *ns) {
+    const CUresult ready = emu_ready();
+    if (ready != CUDA_SUCCESS) return ready;
+    if (to == 0 || ns == NULL) return CUDA_ERROR_INVALID_VALUE;
+    emu_lock();
+    const CUresult code = emu_submit_time(to, from, bytes, ns);
+    emu_unlock();
+    return code;
 }
 
 /* ---- between devices -------------------------------------------------------------------------------------------- */

@@ -106,6 +106,28 @@ CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, u
     return emu_queue_push(queue, &set, &point);
 }
 
+CUresult emu_submit_time(uintptr_t to, uintptr_t from, size_t bytes, double *ns) {
+    struct emu_operation operation = {0};
+    *ns = 0;
+    if (bytes == 0) return CUDA_SUCCESS;
+    const enum emu_place into = emu_memory_place(to, bytes, true);
+    const enum emu_place out = from != 0 ? emu_memory_place(from, bytes, false) : EMU_PLACE_DEVICE;
+    if (into == EMU_PLACE_INVALID || out == EMU_PLACE_INVALID) return CUDA_ERROR_INVALID_VALUE;
+    if (from == 0) {
+        operation.set.count = bytes;
+        operation.set.unit = 1;
+        operation.set.rows = 1;
+        emu_cost_set(&operation);
+    } else {
+        operation.copy.bytes = bytes;
+        operation.copy.rows = 1;
+        emu_cost_copy(&operation, into, out,
+                      is_device(into) && is_device(out) && emu_memory_device(to) != emu_memory_device(from));
+    }
+    *ns = operation.alone_ns;
+    return CUDA_SUCCESS;
+}
+
 bool emu_submit_valid(const struct emu_operation *operation) {
     if (operation->kind == EMU_COPY) {
         const uintptr_t to = (uintptr_t)operation->copy.to, from = (uintptr_t)operation->copy.from;

@@ -23,6 +23,8 @@ CUresult emu_submit_copy_and_wait(struct emu_queue *queue, const struct emu_rows
 /* Sets `count` units of `unit` bytes in each of `rows` rows `pitch` bytes apart. Device or pinned memory only. */
 CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, unsigned unit, size_t count, size_t rows,
                         size_t pitch);
+/* What a copy would take, alone, or a set (from == 0). Gives: *ns, 0 for no bytes. */
+CUresult emu_submit_time(uintptr_t to, uintptr_t from, size_t bytes, double *ns);
 /* True when the memory of a copy or a set that was checked earlier is still there; all else is. */
 bool emu_submit_valid(const struct emu_operation *operation);
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event);
