@@ -367,6 +367,7 @@ static bool is_over(const struct weir_pool *pool, const struct weir__segment *se
 static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {
     if (pool->deterministic) {
         uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
+        pool->host_waits++;
         if (wait_for_events(pool, deadline_ns) == WEIR_OK) wait_for_streams(pool, deadline_ns);
     }
     if (weir__order_poll_streams(&pool->order)) free_complete_blocks(pool);

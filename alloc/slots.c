@@ -72,6 +72,7 @@ void weir__forget_gone(struct weir_pool *pool) {
 void weir__forget_gone_in_order(struct weir_pool *pool) {
     if (!pool->deterministic || pool->order.not_alive < pool->gone_kept + MOST_GONE) return;
     uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
+    pool->host_waits++;
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];
         if (!slot->open || slot->alive) continue;
