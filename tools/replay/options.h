@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What weir-replay was asked. Ratios are in millionths, so that what "1.02x" means does not hang on a floating point. */
+#ifndef WEIR_REPLAY_OPTIONS_H
+#define WEIR_REPLAY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "run.h"
+
+#define RATIO_ONE  UINT64_C(1000000)
+#define RATIO_MOST (1000 * RATIO_ONE)
+#define CURVE_MOST 1000 /* points */
+#define JOBS_MOST  256
+
+struct options {
+    const char *trace_path;
+    const char *policy, *law;
+    const char *profile;   /* NULL: the trace's, else gh200 */
+    size_t capacity_bytes; /* 0: by ratio */
+    uint64_t capacity_ratio;
+    uint64_t honest;                           /* the slowdown that is still good; 0: not asked */
+    uint64_t curve_from, curve_to, curve_step; /* curve_step 0: not asked */
+    enum replay_clock clock;
+    bool capacity_given, scan, blind, deterministic, as_recorded, help, version;
+    const char *json_path;                      /* "": standard output; NULL: no JSON */
+    const char *timeline_path;                  /* NULL: none */
+    const char *allocator;                      /* as given; NULL: weir's own pool */
+    char *library, *alloc_symbol, *free_symbol; /* its parts */
+    char *use_symbol;                           /* NULL: not given */
+    unsigned jobs;
+};
+
+/* Gives: false with one sentence in `why` about what is wrong; `options` is to be freed all the same. */
+bool options_read(struct options *options, int count, char **argument, char *why, size_t room);
+void options_free(struct options *options);
+void options_help(FILE *out);
+
+/* Takes from the trace's `# recorded` comment what --as-recorded asks for. False with a sentence: it does not say it. */
+bool options_as_recorded(struct options *options, const struct trace *trace, char *why, size_t room);
+
+#endif
