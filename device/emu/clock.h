@@ -32,6 +32,8 @@ struct emu_clock {
     /* A call has cost the host so much. `may_switch`: another thread may go on before this one. */
     void (*charge)(double ns, bool may_switch);
     void (*pause)(uint64_t ns);
+    /* When the next operation begins or ends, if no thread does anything; UINT64_MAX: never. NULL: it can't be known. */
+    uint64_t (*next_ns)(void);
     /* The calling thread asked, and the answer was: not ready. Others may go on. */
     void (*looked)(void);
     /* The thread takes part once `together` threads have come to begin. False: no host memory. */

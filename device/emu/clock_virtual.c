@@ -352,7 +352,8 @@ static bool prepare(struct emu_queue *queue) {
 
 static void pushed(struct emu_queue *queue) {
     struct emu_line *line = queue->line;
-    line->ready_ns[queue->pushed % EMU_QUEUE_ROOM] = emu_later(me->ns, emu_whole_ns(emu_settings()->profile.launch_ns));
+    const double launch_ns = emu_uncharged ? 0 : emu_settings()->profile.launch_ns;
+    line->ready_ns[queue->pushed % EMU_QUEUE_ROOM] = emu_later(me->ns, emu_whole_ns(launch_ns));
     if (line->state == LINE_IDLE) {
         kick(line);
         run_kicked();
@@ -400,7 +401,14 @@ static void charge(double ns, bool may_switch) {
 static void pause_ns(uint64_t ns) {
     emu_gates_host_waits();
     me->ns = emu_later(me->ns, ns);
+    me->looks = 0;
     hand_over();
+}
+
+/* What lies before the calling thread's own time happens first. */
+static uint64_t next_ns(void) {
+    advance(host_now_ns());
+    return next_event_ns();
 }
 
 /* A look lets no other thread go on, since programs look with a lock of theirs held. But who looks again and again waits:
@@ -499,6 +507,7 @@ const struct emu_clock emu_clock_virtual = {.now_ns = now_ns,
                                             .gate_opened = gate_opened,
                                             .charge = charge,
                                             .pause = pause_ns,
+                                            .next_ns = next_ns,
                                             .looked = looked,
                                             .thread_begin = thread_begin,
                                             .thread_end = thread_end};

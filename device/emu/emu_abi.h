@@ -69,6 +69,7 @@ struct weir_emu_machine {
     double jitter;       /* how far durations deviate under a seed other than 0 */
     char law[16];        /* what calls that map memory cost: "measured", ... */
     double pool_call_ns; /* what a call of a caching allocator costs the host, beside the driver calls in it */
+    double wake_ns;      /* from the end of work to the return of the host that waits for it */
 };
 
 /* What happened so far; a later version adds members at the end. */
@@ -80,7 +81,7 @@ struct weir_emu_counts {
     uint64_t unwatched;         /* pieces of work without a description while the watch is on */
     uint64_t reports;           /* of the watch */
     uint64_t faults;            /* calls that were made to fail */
-    uint64_t unsupported_calls; /* of entries that are there by name only */
+    uint64_t unsupported_calls; /* of entries that are refused whatever is asked */
     /* Of `calls`, whoever made them and whatever came of them: those that take, give back or map device memory; those
      * that order streams (event record, stream wait); and those by which the host waits for work. */
     uint64_t memory_calls, order_calls, wait_calls;
@@ -97,9 +98,12 @@ struct weir_emu_counts {
  * emu_work_time: what a piece of work would take, alone. emu_copy_time: what a copy would; from == 0: what a set would.
  *
  * emu_charging: from now on the calling thread's calls cost it what the profile says (on; as at first), or nothing: for
- *   instruments that are not part of what is measured.
+ *   instruments that are not part of what is measured. What it queues then needs no time to be launched either.
  *
- * emu_now: the clock's time. emu_pause: the calling thread does nothing for so long. emu_thread_begin, emu_thread_end:
+ * emu_now: the clock's time. emu_pause: the calling thread does nothing for so long. emu_next: when the device will next
+ *   begin or end something, as far as is known and if no thread does anything; CUDA_ERROR_NOT_FOUND: never; only under
+ *   the virtual clock. emu_event_time: when the latest record of an event with timing passed, to the nanosecond;
+ *   CUDA_ERROR_NOT_READY: it has not. emu_thread_begin, emu_thread_end:
  *   the calling thread takes part in the virtual clock (the thread that calls cuInit does already). The names, copied,
  *   decide ties. Threads that begin together wait for one another, so that it does not matter which comes first; 1: at
  *   once. A thread that is to wait for others by any means but the driver's (a join) ends first and begins again
@@ -130,6 +134,8 @@ struct weir_emu_counts {
     X(emu_charging, weirEmuCharging, (int on))                                                                         \
     X(emu_now, weirEmuNow, (uint64_t * ns))                                                                            \
     X(emu_pause, weirEmuPause, (uint64_t ns))                                                                          \
+    X(emu_next, weirEmuNext, (uint64_t * ns))                                                                          \
+    X(emu_event_time, weirEmuEventTime, (CUevent event, uint64_t * ns))                                                \
     X(emu_thread_begin, weirEmuThreadBegin, (const char *name, unsigned together))                                     \
     X(emu_thread_end, weirEmuThreadEnd, (void))                                                                        \
     X(emu_gate_create, weirEmuGateCreate, (struct weir_emu_gate * *gate, unsigned flags))                              \

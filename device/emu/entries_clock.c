@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/emu/clock.h"
+#include "device/emu/event.h"
 #include "device/emu/faults.h"
 #include "device/emu/kernel.h"
 #include "device/emu/machine.h"
@@ -35,6 +36,27 @@ CUresult weirEmuPause(uint64_t ns) {
     if (admitted) emu_clock->pause(ns);
     emu_unlock();
     return admitted ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED;
+}
+
+CUresult weirEmuNext(uint64_t *ns) {
+    const CUresult ready = emu_ready();
+    if (ready != CUDA_SUCCESS) return ready;
+    if (ns == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (emu_clock->next_ns == NULL) return CUDA_ERROR_NOT_SUPPORTED;
+    emu_lock();
+    *ns = emu_clock->next_ns();
+    emu_unlock();
+    return *ns != UINT64_MAX ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult weirEmuEventTime(CUevent event, uint64_t *ns) {
+    const CUresult ready = emu_ready();
+    if (ready != CUDA_SUCCESS) return ready;
+    if (ns == NULL) return CUDA_ERROR_INVALID_VALUE;
+    emu_lock();
+    const CUresult code = emu_event_alive(event) ? emu_event_time(event, ns) : CUDA_ERROR_INVALID_HANDLE;
+    emu_unlock();
+    return code;
 }
 
 CUresult weirEmuThreadBegin(const char *name, unsigned together) {

@@ -21,7 +21,8 @@ CUresult weirEmuMachine(struct weir_emu_machine *machine) {
                                      .peer_latency_ns = settings->profile.peer_latency_ns,
                                      .network_latency_ns = settings->profile.network_latency_ns,
                                      .jitter = settings->jitter,
-                                     .pool_call_ns = settings->profile.pool_call_ns};
+                                     .pool_call_ns = settings->profile.pool_call_ns,
+                                     .wake_ns = settings->profile.wake_ns};
     snprintf(known.law, sizeof known.law, "%s", emu_law_names[settings->law]);
     memcpy(machine, &known, machine->size);
     return CUDA_SUCCESS;

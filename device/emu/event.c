@@ -91,6 +91,11 @@ static CUresult read_time(CUevent event, uint64_t *ns) {
     return event->passed >= event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
+CUresult emu_event_time(CUevent event, uint64_t *ns) {
+    if (event->captured) return emu_capture_check_event(event);
+    return read_time(event, ns);
+}
+
 CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms) {
     uint64_t begin_ns, end_ns;
     if (begin->captured || end->captured) return emu_capture_check_event(begin->captured ? begin : end);

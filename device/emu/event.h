@@ -34,6 +34,8 @@ CUresult emu_event_query(CUevent event);
 CUresult emu_event_wait(CUevent event);
 /* Time between two passed records; CUDA_ERROR_NOT_READY, or CUDA_ERROR_INVALID_HANDLE without timing or records. */
 CUresult emu_event_elapsed(CUevent begin, CUevent end, float *ms);
+/* When the latest record passed; fails alike. */
+CUresult emu_event_time(CUevent event, uint64_t *ns);
 /* A record has been reached. */
 void emu_event_passed(CUevent event, uint64_t sequence);
 /* The context is gone: destroys its events. */
