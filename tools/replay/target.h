@@ -14,9 +14,14 @@ struct run {
     void **blocks; /* as the target gave them; NULL: not live, or of no bytes */
     weir_stream *streams;
     bool *stream_open;
-    weir_event *events;        /* NULL: not recorded since it was made or destroyed */
-    void *target;              /* the target's own */
-    uint64_t live_bytes;       /* of what was requested */
+    weir_event *events;    /* NULL: not recorded since it was made or destroyed */
+    uint32_t *recorded_on; /* by event: the stream of its latest record, */
+    uint64_t *recorded_at; /* and the number of that record */
+    bool *event_kept;      /* set by a target that goes on using the event as it is recorded now: its next record takes
+                                * another one, and the target destroys this one; cleared then, or by the target */
+    uint64_t records;      /* numbered so far; targets may number their own between them */
+    void *target;          /* the target's own */
+    uint64_t live_bytes;   /* of what was requested */
     struct timeline *timeline; /* NULL: none is drawn */
 };
 
@@ -32,8 +37,10 @@ struct target {
     enum weir_status (*free_any)(struct run *run, const struct op *op, weir_stream stream);
     enum weir_status (*free_after)(struct run *run, const struct op *op, weir_stream stream, weir_event event);
     enum weir_status (*use)(struct run *run, const struct op *op, weir_stream stream);
-    enum weir_status (*iteration)(struct run *run); /* may be NULL */
-    /* Sets what it knows: peaks, calls, moves, waits so far; the rest is NOT_KNOWN before. */
+    enum weir_status (*iteration)(struct run *run);          /* may be NULL */
+    void (*stream_opened)(struct run *run, uint32_t stream); /* may be NULL: for its name; costs the run nothing */
+    /* Sets what it knows: peaks, calls, moves, waits so far; the rest is NOT_KNOWN before. The report too, where the run
+     * ended with out of memory. */
     void (*figures)(struct run *run, struct outcome *so_far);
     /* Bytes per stream that are idle there and held, for the timeline; NOT_KNOWN where it is not known. May be NULL. */
     void (*idle_by_stream)(struct run *run, uint64_t *bytes);
