@@ -117,7 +117,7 @@ static void options_of_the_environment_are_read_and_checked(void **state) {
         const char *text, *words;
     } wrong[] = {
         {"polcy:latency", "did you mean 'policy'"},
-        {"zzzzzzzz:1", "known are policy, limit, wait_limit"},
+        {"zzzzzzzz:1", "known are policy, limit, wait_limit, deterministic"},
         {"policy:fast", "latency, footprint, per-stream"},
         {"limit", "not key:value"},
         {"limit:lots", "limit:lots"},
@@ -129,6 +129,8 @@ static void options_of_the_environment_are_read_and_checked(void **state) {
         {"wait_limit:10", "unit"},
         {"wait_limit:-1s", "wait_limit:-1s"},
         {"policy:latency,limit:64M,wait_limit:soon", "soon"},
+        {"deterministic:maybe", "neither on nor off"},
+        {"deterministc:on", "did you mean 'deterministic'"},
     };
     struct weir_pool *pool = NULL;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
