@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 18 };
+enum { BUFFER_BYTES = 1 << 16 };
 
 bool lines_open(struct lines *lines, struct input *input) {
     *lines = (struct lines){.input = input, .buffer = malloc(BUFFER_BYTES)};
