@@ -15,7 +15,7 @@ struct command {
     const char *text;
 };
 
-#define ROW(name, function, text) {name, function, text},
+#define ROW(name, function, text) {#name, function, text},
 static const struct command commands[] = {TRACE_COMMANDS(ROW){NULL, NULL, NULL}};
 
 static void put_usage(FILE *out) {

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir-trace convert: other programs' logs as traces. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "convert.h"
+#include "device/error.h"
+
+enum { EXIT_BAD_INPUT = 2, LONGEST_SENTENCE = 1000 };
+
+struct options {
+    const char *inputs[CONVERT_MOST_INPUTS];
+    size_t input_count, live_before_bytes;
+    const char *out_path, *json_path; /* json_path "": standard output; NULL: no JSON */
+    bool iterations;
+};
+
+static const char usage[] =
+    "usage: weir-trace convert INPUT... [-o FILE] [options]\n"
+    "Makes a trace of what another program logged. What an input is, its header line says; it may be plain, gzip or "
+    "zstd;\n"
+    "- is standard input. Either one of\n"
+    "\n"
+    "    op, id, size, stream, time_us                       memory events, as of a PyTorch snapshot\n"
+    "    id, lower, upper, size                              lifetimes, as solvers of placement take them\n"
+    "\n"
+    "or a profiler's tables together, the first of them alone if need be:\n"
+    "\n"
+    "    op, id, size, thread, time_us                       memory events\n"
+    "    launch_us, thread, stream, gpu_dur_us [, kind, gpu_start_us]    the device's work\n"
+    "    call, thread, time_us                               the host's calls\n"
+    "\n"
+    "  -o FILE               the trace; compressed as FILE ends (.gz, .zst); default -, standard output\n"
+    "  --iterations          mark what repeats to the end of the log, where something does\n"
+    "  --live-before BYTES   were live before, and the log has no lines of them (as 4G)\n"
+    "  --json[=FILE]         what was read, as JSON; without FILE on standard output (then -o is needed)\n"
+    "  --help\n"
+    "\n"
+    "docs/trace.md says what becomes of what. Exit status: 0 done; 1 failed; 2 bad input.\n";
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static const char *const names[] = {"-o", "--live-before", "--json", "--iterations", "--help"};
+enum { OUT, LIVE_BEFORE, JSON, ITERATIONS, HELP, NAME_COUNT };
+
+static int bad(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int bad(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "weir-trace convert: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    return EXIT_BAD_INPUT;
+}
+
+static int find_name(const char *argument, size_t length) {
+    for (int i = 0; i < NAME_COUNT; i++)
+        if (strlen(names[i]) == length && strncmp(argument, names[i], length) == 0) return i;
+    return NAME_COUNT;
+}
+
+static int unknown(const char *argument) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
+    const char *nearest = weir__nearest(name, names, NAME_COUNT);
+    if (nearest == NULL) return bad("unknown option %s (--help lists them)", name);
+    return bad("unknown option %s; did you mean %s?", name, nearest);
+}
+
+static int set_option(int name, const char *value, struct options *options) {
+    switch (name) {
+    case OUT:
+        options->out_path = value;
+        return value[0] != '\0' ? -1 : bad("-o needs a file's name");
+    case LIVE_BEFORE:
+        if (!weir__parse_bytes(value, &options->live_before_bytes) || options->live_before_bytes > TRACE_MOST_BYTES)
+            return bad("--live-before %.60s: expected bytes, as 4096614400 or 3.8G, at most 2^50", value);
+        return -1;
+    case JSON:
+        options->json_path = value != NULL ? value : "";
+        return -1;
+    case ITERATIONS:
+        options->iterations = true;
+        return -1;
+    default:
+        fputs(usage, stdout);
+        return 0;
+    }
+}
+
+static int add_input(const char *path, struct options *options) {
+    if (options->input_count == CONVERT_MOST_INPUTS)
+        return bad("'%.200s' is one input too many: at most %d go together", path, CONVERT_MOST_INPUTS);
+    options->inputs[options->input_count++] = path;
+    return -1;
+}
+
+/* -1: go on; else the exit status. */
+static int read_argument(int count, char **argument, int *at, struct options *options) {
+    const char *text = argument[*at];
+    if (text[0] != '-' || text[1] == '\0') return add_input(text, options);
+    const size_t length = strcspn(text, "=");
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    const int name = find_name(text, length);
+    if (name == NAME_COUNT) return unknown(text);
+    const bool takes_value = name == OUT || name == LIVE_BEFORE;
+    if (takes_value && value == NULL && *at + 1 < count) value = argument[++*at];
+    if (takes_value && value == NULL) return bad("%s needs a value", names[name]);
+    if (!takes_value && name != JSON && value != NULL) return bad("%s takes no value", names[name]);
+    return set_option(name, value, options);
+}
+
+static int read_options(int count, char **argument, struct options *options) {
+    for (int i = 1; i < count; i++) {
+        const int status = read_argument(count, argument, &i, options);
+        if (status >= 0) return status;
+    }
+    if (options->input_count == 0) return bad("no input is given (--help says what there is)");
+    if (options->json_path != NULL && options->json_path[0] == '\0' && strcmp(options->out_path, "-") == 0)
+        return bad("--json and the trace can't both go to standard output: give --json=FILE or -o FILE");
+    return -1;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------- */
+
+static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
+
+static void tell_summary(const struct conversion *conversion, const struct options *options) {
+    fprintf(stderr, "weir-trace convert: ");
+    for (size_t i = 0; i < options->input_count; i++) fprintf(stderr, "%s%s", i > 0 ? ", " : "", options->inputs[i]);
+    fprintf(stderr, ": %" PRIu64 " rows, %zu blocks, %" PRIu32 " stream%s, peak live %" PRIu64 " bytes (%.2f MiB)",
+            conversion->row_count, conversion->block_count, conversion->stream_count,
+            conversion->stream_count == 1 ? "" : "s", conversion->peak_live_bytes, mib(conversion->peak_live_bytes));
+    if (conversion->live_before_bytes > 0)
+        fprintf(stderr, ", %.2f MiB of it before", mib(conversion->live_before_bytes));
+    if (conversion->name[FORM_LIFETIMES] == NULL)
+        fprintf(stderr, ", %.3f ms, work of %.3f ms", (double)conversion->span_ns / 1e6,
+                (double)conversion->work_ns / 1e6);
+    fprintf(stderr, "\n");
+    if (conversion->waits_left_out > 0 || conversion->calls_left_out > 0)
+        fprintf(stderr,
+                "weir-trace convert: left out: %zu stream waits and %zu host calls whose meaning the log does not "
+                "tell\n",
+                conversion->waits_left_out, conversion->calls_left_out);
+    if (options->iterations && conversion->iteration_count == 0)
+        fprintf(stderr, "weir-trace convert: no iterations are marked: no allocations repeat to the end of the log\n");
+    if (conversion->iteration_count > 0)
+        fprintf(stderr, "weir-trace convert: %zu iterations of %zu allocations are marked\n",
+                conversion->iteration_count, conversion->iteration_blocks);
+}
+
+static void put_json_text(FILE *out, const char *text) {
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', out);
+        if ((unsigned char)*text < ' ')
+            fprintf(out, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void put_json(FILE *out, const struct conversion *conversion, const struct options *options) {
+    fputs("{\"inputs\": [", out);
+    for (size_t i = 0; i < options->input_count; i++) {
+        if (i > 0) fputs(", ", out);
+        put_json_text(out, options->inputs[i]);
+    }
+    fputs("], \"trace\": ", out);
+    put_json_text(out, options->out_path);
+    fprintf(out, ",\n \"rows\": %" PRIu64 ", \"blocks\": %zu, \"streams\": %" PRIu32 ",\n", conversion->row_count,
+            conversion->block_count, conversion->stream_count);
+    fprintf(out,
+            " \"peak_live_bytes\": %" PRIu64 ", \"live_before_bytes\": %" PRIu64 ", \"live_at_end_bytes\": %" PRIu64
+            ",\n",
+            conversion->peak_live_bytes, conversion->live_before_bytes, conversion->end_live_bytes);
+    if (conversion->has_reserve)
+        fprintf(out, " \"reserve_growth_bytes\": %" PRId64 ",\n", conversion->peak_reserve_growth);
+    else
+        fputs(" \"reserve_growth_bytes\": null,\n", out);
+    if (conversion->name[FORM_LIFETIMES] == NULL)
+        fprintf(out, " \"span_us\": %.1f, \"work_us\": %.1f,\n", (double)conversion->span_ns / 1000,
+                (double)conversion->work_ns / 1000);
+    else
+        fputs(" \"span_us\": null, \"work_us\": null,\n", out);
+    fprintf(out,
+            " \"stream_waits\": %zu, \"stream_waits_left_out\": %zu, \"host_calls_left_out\": %zu,\n"
+            " \"iterations\": %zu, \"iteration_allocations\": %zu}\n",
+            conversion->wait_count, conversion->waits_left_out, conversion->calls_left_out, conversion->iteration_count,
+            conversion->iteration_blocks);
+}
+
+static bool write_json(const struct conversion *conversion, const struct options *options) {
+    FILE *out = options->json_path[0] != '\0' ? fopen(options->json_path, "we") : stdout;
+    if (out == NULL) return bad("can't write %s: %s", options->json_path, strerror(errno)), false;
+    put_json(out, conversion, options);
+    bool written = fflush(out) == 0 && !ferror(out);
+    if (out != stdout) written = fclose(out) == 0 && written;
+    if (!written) bad("can't write the JSON: %s", strerror(errno));
+    return written;
+}
+
+static bool write_trace(const struct conversion *conversion, const struct options *options) {
+    char why[LONGEST_SENTENCE];
+    struct trace_writer *writer = trace_writer_open(options->out_path, why, sizeof why);
+    if (writer == NULL) return bad("%s", why), false;
+    convert_put(conversion, writer);
+    return trace_writer_close(writer, why, sizeof why) || (bad("%s", why), false);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+/* Opens the inputs, and closes what was opened. */
+static bool read_inputs(struct conversion *conversion, const struct options *options, char *why, size_t room) {
+    struct convert_input inputs[CONVERT_MOST_INPUTS];
+    size_t opened = 0;
+    while (opened < options->input_count) {
+        inputs[opened].name = options->inputs[opened];
+        inputs[opened].input = input_open(options->inputs[opened], why, room);
+        if (inputs[opened].input == NULL) break;
+        opened++;
+    }
+    const bool read =
+        opened == options->input_count &&
+        convert_tables(conversion, inputs, opened, options->live_before_bytes, options->iterations, why, room);
+    for (size_t i = 0; i < opened; i++) input_close(inputs[i].input);
+    return read;
+}
+
+int weir_trace_convert(int count, char **argument) {
+    struct options options = {.out_path = "-"};
+    char why[LONGEST_SENTENCE];
+    int status = read_options(count, argument, &options);
+    if (status >= 0) return status;
+    struct conversion *conversion = calloc(1, sizeof *conversion);
+    if (conversion == NULL) return bad("no host memory"), EXIT_FAILURE;
+    if (read_inputs(conversion, &options, why, sizeof why)) {
+        status = write_trace(conversion, &options) ? EXIT_SUCCESS : EXIT_FAILURE;
+        if (status == EXIT_SUCCESS) tell_summary(conversion, &options);
+        if (status == EXIT_SUCCESS && options.json_path != NULL && !write_json(conversion, &options))
+            status = EXIT_FAILURE;
+    } else {
+        status = bad("%s", why);
+    }
+    convert_free(conversion);
+    free(conversion);
+    return status;
+}
