@@ -201,6 +201,7 @@ static enum weir_status wait_for_first(struct run *run) {
         poll_positions(run);
     } while (fluid->pending_bytes == before);
     driver->emu_pause(fluid->wake_ns);
+    poll_positions(run); /* others may have passed meanwhile */
     fluid->host_waits++;
     fluid->host_wait_ns += weir__device_now_ns(run->device) - begin_ns;
     return WEIR_OK;
