@@ -5,7 +5,9 @@
 #define WEIR_TRACE_COMMANDS_H
 
 /* X(name, function, text) */
-#define TRACE_COMMANDS(X) X(convert, weir_trace_convert, "other programs' logs of memory, made a trace")
+#define TRACE_COMMANDS(X)                                                                                              \
+    X(convert, weir_trace_convert, "other programs' logs of memory, made a trace")                                     \
+    X(gen, weir_trace_gen, "makes traces of modelled training steps")
 
 #define TRACE_COMMAND_DECLARE(name, function, text) int function(int count, char **argument);
 TRACE_COMMANDS(TRACE_COMMAND_DECLARE)

@@ -10,10 +10,14 @@ static inline double gemm_us(int64_t m, int64_t n, int64_t k) {
     return 2.0 * (double)m * (double)n * (double)k / 450e6 + 3.0;
 }
 
-static inline double memory_us(int64_t bytes) { return (double)bytes / 2.2e6 + 2.0; }    /* 2.2 TB/s */
+static inline double memory_us(int64_t bytes) { return (double)bytes / 2.2e6 + 2.0; }     /* 2.2 TB/s */
 static inline double exchange_us(int64_t bytes) { return (double)bytes / 0.12e6 + 25.0; } /* all-to-all, 120 GB/s */
-static inline double network_us(int64_t bytes) { return (double)bytes / 0.16e6 + 30.0; }  /* gather and scatter, 160 GB/s */
-static inline double host_us(int64_t bytes) { return (double)bytes / 0.045e6 + 10.0; }    /* to or from the host, 45 GB/s */
+static inline double network_us(int64_t bytes) {
+    return (double)bytes / 0.16e6 + 30.0;
+} /* gather and scatter, 160 GB/s */
+static inline double host_us(int64_t bytes) {
+    return (double)bytes / 0.045e6 + 10.0;
+} /* to or from the host, 45 GB/s */
 
 /* Attention of `tokens` over `length` each, causal, all heads together `width` wide, at 350 TFLOP/s; 4 operations a
  * number forward, 10 backward. */

@@ -9,8 +9,8 @@
 
 #include "trace.h"
 
-const char *const gen_stream_names[GEN_STREAMS] = {"compute", "allgather-copyin", "allgather", "reduce-scatter",
-                                                   "ep-comm", "d2h",              "h2d"};
+const char *const gen_stream_names[GEN_STREAMS] = {
+    "compute", "allgather-copyin", "allgather", "reduce-scatter", "ep-comm", "d2h", "h2d"};
 
 void gen_writer_open(struct gen_writer *out, struct trace_writer *trace) { *out = (struct gen_writer){.trace = trace}; }
 

@@ -61,7 +61,7 @@ struct gen_writer {
     uint32_t slot_count, slot_room, first_free; /* first_free: index + 1; 0: none */
     uint64_t last_buf, last_event;
     int64_t operations, live_bytes, peak_live_bytes, total_bytes;
-    char stopped[160];                       /* why nothing more is written (a limit); "" while it goes on */
+    char stopped[160];                      /* why nothing more is written (a limit); "" while it goes on */
     void (*violated)(const char *sentence); /* NULL: print and abort */
 };
 
@@ -86,7 +86,7 @@ void gen_sync(struct gen_writer *out, enum gen_stream stream);
 void gen_sync_device(struct gen_writer *out);
 void gen_iteration(struct gen_writer *out);
 
-#define BUFS(...) (const struct buf[]){__VA_ARGS__}, sizeof((const struct buf[]){__VA_ARGS__}) / sizeof(struct buf)
+#define BUFS(...)      (const struct buf[]){__VA_ARGS__}, sizeof((const struct buf[]){__VA_ARGS__}) / sizeof(struct buf)
 #define FREE(out, ...) gen_free(out, BUFS(__VA_ARGS__))
 /* One piece of work and what it uses. */
 #define WORK(out, stream, us, ...) (gen_work(out, stream, us), gen_uses(out, stream, BUFS(__VA_ARGS__)))
