@@ -32,6 +32,7 @@ struct setup {
     enum replay_clock clock;
     bool blind;                /* the target hears of no event, wait or destroyed stream: what a plug-in face sees */
     const char *timeline_path; /* a page that shows the run; NULL: none */
+    const char *trace_name;    /* for people; NULL: not said */
 };
 
 enum ending { ENDED_COMPLETED, ENDED_OUT_OF_MEMORY, ENDED_FAILED };

@@ -38,7 +38,6 @@ struct plugin {
     struct use *uses;
     uint32_t use_count, use_room, spare_use; /* spare: a list too */
     weir_event event;
-    bool context_pushed;
     uint64_t memory_calls, order_calls, wait_calls; /* made by the library */
     uint64_t unsupported_before;                    /* calls that the emulated driver does not have, before its time */
     uint64_t uses_not_told;
@@ -150,19 +149,17 @@ static bool make_tables(struct run *run, char *why, size_t room) {
     return false;
 }
 
-static bool enter(struct run *run, char *why, size_t room) {
-    struct plugin *plugin = plugin_of(run);
-    plugin->context_pushed = run->device->driver->context_push(run->device->context) == CUDA_SUCCESS;
-    if (plugin->context_pushed && weir_event_create(run->device, false, &plugin->event) == WEIR_OK) return true;
-    snprintf(why, room, "the device's context can't be made current: %s", weir_last_error()->message);
+static bool make_event(struct run *run, char *why, size_t room) {
+    const CUresult code = run->device->driver->event_create(&plugin_of(run)->event, CU_EVENT_DISABLE_TIMING);
+    if (code == CUDA_SUCCESS) return true;
+    snprintf(why, room, "no event could be made to wait for uses: the driver's code is %d", (int)code);
     return false;
 }
 
 static void plugin_close(struct run *run) {
     struct plugin *plugin = plugin_of(run);
     if (plugin == NULL) return;
-    if (plugin->event != NULL) weir_event_destroy(run->device, plugin->event);
-    if (plugin->context_pushed) run->device->driver->context_pop(NULL);
+    if (plugin->event != NULL) run->device->driver->event_destroy(plugin->event);
     free(plugin->home);
     free(plugin->first_use);
     free(plugin->uses);
@@ -178,8 +175,8 @@ static bool plugin_open(struct run *run, char *why, size_t room) {
     }
     const struct weir_emu_counts before = counts_now(run);
     plugin_of(run)->unsupported_before = before.unsupported_calls;
-    const bool opened =
-        make_tables(run, why, room) && enter(run, why, room) && load_runtimes(run, why, room) && load(run, why, room);
+    const bool opened = make_tables(run, why, room) && make_event(run, why, room) && load_runtimes(run, why, room) &&
+                        load(run, why, room);
     if (opened)
         add_calls(run, &before);
     else
@@ -265,14 +262,22 @@ static enum weir_status plugin_use(struct run *run, const struct op *op, weir_st
     return run->blocks[op->block] != NULL ? add_use(run, op, op->stream) : WEIR_OK;
 }
 
+static enum weir_status check(CUresult code, const char *call) {
+    if (code == CUDA_SUCCESS) return WEIR_OK;
+    return weir__fail(WEIR_DRIVER, (int)code, call, "%s failed with %d, before the plug-in's free", call, (int)code);
+}
+
 /* Later work of `home` waits for what `stream` holds now. Of a stream that is gone nothing can be recorded: the host waits
  * for it. */
 static enum weir_status wait_for(struct run *run, uint32_t home, uint32_t stream) {
     struct plugin *plugin = plugin_of(run);
+    const struct weir__driver *driver = run->device->driver;
     plugin->uses_not_told++;
-    if (!run->stream_open[home] || !run->stream_open[stream]) return weir_device_synchronize(run->device);
-    const enum weir_status status = weir_event_record(run->device, plugin->event, run->streams[stream]);
-    return status == WEIR_OK ? weir_stream_wait(run->device, run->streams[home], plugin->event) : status;
+    if (!run->stream_open[home] || !run->stream_open[stream])
+        return check(driver->context_synchronize(), "cuCtxSynchronize");
+    const enum weir_status status = check(driver->event_record(plugin->event, run->streams[stream]), "cuEventRecord");
+    if (status != WEIR_OK) return status;
+    return check(driver->stream_wait(run->streams[home], plugin->event, 0), "cuStreamWaitEvent");
 }
 
 static enum weir_status wait_for_uses(struct run *run, uint32_t block) {
@@ -327,8 +332,9 @@ static enum weir_status plugin_free_after(struct run *run, const struct op *op, 
     const uint32_t home = plugin_of(run)->home[op->block];
     enum weir_status status = WEIR_OK;
     if (event != NULL)
-        status = run->stream_open[home] ? weir_stream_wait(run->device, run->streams[home], event)
-                                        : weir_event_synchronize(run->device, event);
+        status = run->stream_open[home]
+                     ? check(run->device->driver->stream_wait(run->streams[home], event, 0), "cuStreamWaitEvent")
+                     : check(run->device->driver->event_synchronize(event), "cuEventSynchronize");
     return status == WEIR_OK ? give_back(run, op) : status;
 }
 
