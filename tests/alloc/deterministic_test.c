@@ -378,6 +378,20 @@ static void streams_that_come_and_go_are_forgotten_and_their_memory_is_used_agai
     close_pool(pool);
 }
 
+static void one_pool_a_stream_waits_for_noted_uses_before_it_takes_memory(void **state) {
+    (void)state;
+    setenv("WEIR_OPTIONS", "deterministic:on", 1);
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 64);
+    unsetenv("WEIR_OPTIONS");
+    weir_stream stream = new_stream(), other = new_stream();
+    void *block = alloc(pool, 20 * PAGE, stream);
+    OK(weir_pool_note(pool, block, other));
+    OK(weir_pool_free(pool, block, stream));
+    assert_ptr_equal(alloc(pool, 20 * PAGE, stream), block);
+    assert_int_equal(stats_of(pool).held_bytes, 20 * PAGE);
+    close_pool(pool);
+}
+
 static void trim_waits_for_what_it_gives_back(void **state) {
     (void)state;
     struct weir_pool *pool = open_deterministic(64);
@@ -403,6 +417,7 @@ int main(void) {
         cmocka_unit_test(a_call_that_came_later_has_no_part_in_one_that_waits),
         cmocka_unit_test(marks_that_nobody_asks_for_do_not_pile_up),
         cmocka_unit_test(streams_that_come_and_go_are_forgotten_and_their_memory_is_used_again),
+        cmocka_unit_test(one_pool_a_stream_waits_for_noted_uses_before_it_takes_memory),
         cmocka_unit_test(trim_waits_for_what_it_gives_back),
     };
     return cmocka_run_group_tests_name("deterministic", tests, NULL, NULL);
