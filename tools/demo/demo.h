@@ -94,7 +94,8 @@ bool run_read(struct run *run, const json_t *report, char *message);
 bool run_read_file(struct run *run, const char *path, char *message);
 void run_free(struct run *run);
 
-/* Takes min_capacity_ratio from the report of weir-replay --scan; NaN when no capacity was found. */
+/* The smallest device in the report of weir-replay --scan over the peak of live bytes as the pool counts them, each block
+ * rounded up, as the other columns have it; NaN when no capacity was found. */
 bool replay_read(const json_t *report, double *min_capacity_ratio, char *message);
 bool replay_read_file(const char *path, double *min_capacity_ratio, char *message);
 

@@ -354,7 +354,9 @@ bool run_read_file(struct run *run, const char *path, char *message) {
 bool replay_read(const json_t *report, double *min_capacity_ratio, char *message) {
     struct reader reader = {.message = message};
     if (!json_is_object(report)) fail(&reader, "the report is %s, expected an object", type_name(report));
-    *min_capacity_ratio = get_number(&reader, report, "min_capacity_ratio", OPTIONAL);
+    size_t smallest = get_size(&reader, report, "min_capacity_bytes", OPTIONAL);
+    size_t live = get_size(&reader, report, "peak_rounded_bytes", REQUIRED);
+    *min_capacity_ratio = smallest > 0 && live > 0 ? (double)smallest / (double)live : (double)NAN;
     return !reader.failed;
 }
 

@@ -334,6 +334,7 @@ bool session_replay(struct session *session, const char *trace_file, int64_t ran
     add(&arguments, "%s/%s.trace.rank%lld", session->out, trace_file, (long long)rank);
     add(&arguments, "--policy=%s", policy);
     add(&arguments, "--scan");
+    add(&arguments, "--clock=none"); /* the trace does not say how long work takes */
     if (session->measured.profile[0]) add(&arguments, "--profile=%s", session->measured.profile);
     add(&arguments, "--json=%s", json);
     note_command(session, &arguments);

@@ -91,9 +91,9 @@ static void say_smallest(struct speaker *speaker, const struct demo *demo) {
     const struct run *per_stream = demo->runs[DEMO_PER_STREAM], *weir = demo->runs[DEMO_WEIR];
     if (!per_stream || !weir || isnan(per_stream->min_capacity_ratio) || isnan(weir->min_capacity_ratio)) return;
     say(speaker,
-        "The smallest device on which the same sequence of requests completes, found by replaying it: %.3f times the "
-        "peak "
-        "of live bytes under per-stream, %.3f times under weir.",
+        "The smallest device on which the same sequence of requests completes, found by replaying it as if work took "
+        "no "
+        "time: %.3f times the peak of live bytes under per-stream, %.3f times under weir.",
         per_stream->min_capacity_ratio, weir->min_capacity_ratio);
 }
 

@@ -79,8 +79,9 @@ static void put_line(FILE *out, const char *name, const char *format, ...) {
     va_end(arguments);
 }
 
-static void put_indented(FILE *out, const char *text) {
-    for (const char *at = text; *at != 0;) {
+/* All but the report's own advice, which is for the program that asked; ours follows. */
+static void put_report(FILE *out, const char *text) {
+    for (const char *at = text; *at != 0 && strncmp(at, "  what to try", strlen("  what to try")) != 0;) {
         size_t length = strcspn(at, "\n");
         fprintf(out, "  %.*s\n", (int)length, at);
         at += length + (at[length] == '\n');
@@ -106,7 +107,7 @@ static void put_refusal(const struct answer *answer, FILE *out) {
                 name[0] != 0 ? " (" : "", name, name[0] != 0 ? ")" : "");
     }
     fprintf(out, ".\n");
-    put_indented(out, answer->outcome->report);
+    put_report(out, answer->outcome->report);
 }
 
 static void put_fit(const struct answer *answer, FILE *out) {
@@ -136,11 +137,17 @@ static void put_figures(const struct answer *answer, FILE *out) {
     if (outcome->peak_stranded_bytes != NOT_KNOWN)
         put_line(out, "stranded at most", "%s idle that the asking stream could not be given",
                  size_text(outcome->peak_stranded_bytes).is);
-    put_line(out, "memory calls", "%s, %s of them after the second iteration", count_text(outcome->memory_calls).is,
-             count_text(outcome->memory_calls_steady).is);
-    put_line(out, "order calls", "%s after the second iteration", count_text(outcome->order_calls_steady).is);
+    if (answer->trace->iteration_count < 3) /* then all of it is steady */
+        put_line(out, "memory calls", "%s", count_text(outcome->memory_calls).is);
+    else
+        put_line(out, "memory calls", "%s, %s of them after the second iteration", count_text(outcome->memory_calls).is,
+                 count_text(outcome->memory_calls_steady).is);
+    put_line(out, "order calls", answer->trace->iteration_count < 3 ? "%s" : "%s after the second iteration",
+             count_text(outcome->order_calls_steady).is);
     if (outcome->page_moves != NOT_KNOWN)
-        put_line(out, "pages moved", "%s, %s", count_text(outcome->page_moves).is, size_text(outcome->moved_bytes).is);
+        put_line(out, "pages moved", "%s%s%s", count_text(outcome->page_moves).is,
+                 outcome->moved_bytes != NOT_KNOWN ? ", " : "",
+                 outcome->moved_bytes != NOT_KNOWN ? size_text(outcome->moved_bytes).is : "");
     put_line(out, "waits", "%s on the device, %s of the host", count_text(outcome->device_waits).is,
              count_text(outcome->host_waits).is);
     if (answer->options->clock != CLOCK_VIRTUAL) return;

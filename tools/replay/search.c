@@ -153,7 +153,7 @@ bool search_make(struct search *search, const struct search_wanted *wanted, size
 enum { AT_ONCE = 64 }; /* more than any step below lists */
 
 static bool make_pages(struct search *search, const size_t *pages, size_t count, bool told) {
-    struct search_wanted wanted[AT_ONCE];
+    struct search_wanted wanted[AT_ONCE] = {{0}};
     assert(count <= AT_ONCE);
     for (size_t i = 0; i < count; i++) wanted[i] = (struct search_wanted){search->setup.target, pages[i]};
     return make(search, wanted, count, told);

@@ -190,13 +190,13 @@ static void the_smallest_device_is_taken_from_a_replay(void **state) {
     double ratio = 0.0;
     json_t *json = fixture_json("replay.json");
     assert_true(replay_read(json, &ratio, message));
-    assert_true(ratio == 1.41);
-    json_object_set_new(json, "min_capacity_ratio", json_null());
+    assert_true(ratio == 1.41); /* to what is live as the pool counts it */
+    json_object_set_new(json, "min_capacity_bytes", json_null());
     assert_true(replay_read(json, &ratio, message));
     assert_true(isnan(ratio));
-    json_object_set_new(json, "min_capacity_ratio", json_string("1.4"));
+    json_object_set_new(json, "min_capacity_bytes", json_string("1.4"));
     assert_false(replay_read(json, &ratio, message));
-    assert_non_null(strstr(message, "min_capacity_ratio is text"));
+    assert_non_null(strstr(message, "min_capacity_bytes is text"));
     json_decref(json);
 }
 
