@@ -88,16 +88,24 @@ static bool read_rows(struct conversion *conversion, struct csv *csv, enum conve
     return false;
 }
 
-static bool read_table(struct conversion *conversion, const struct convert_input *input, uint64_t hidden_bytes) {
+/* Does a table of this form go with the others? Told before its rows are read: they would be held against another's. */
+static bool goes_together(struct conversion *conversion, const char *name, enum convert_form form, size_t count) {
+    if (conversion->name[form] != NULL)
+        return convert_fail(conversion, "%s: a second table of %s (the first: %s); a trace is made of one", name,
+                            forms[form].name, conversion->name[form]);
+    if (count == 1 || (form != FORM_EVENTS && form != FORM_LIFETIMES)) return true;
+    return convert_fail(conversion, "%s: a table of %s is a trace by itself: give no other one beside it", name,
+                        forms[form].name);
+}
+
+static bool read_table(struct conversion *conversion, const struct convert_input *input, size_t count,
+                       uint64_t hidden_bytes) {
     struct csv *csv =
         csv_open(input->name, input->input, convert_read_comment, conversion, conversion->why, conversion->room);
     if (csv == NULL) return false;
     if (hidden_bytes > 0) conversion->hidden_bytes = hidden_bytes;
     const enum convert_form form = tell_form(csv);
-    bool read = form != FORM_NONE;
-    if (read && conversion->name[form] != NULL)
-        read = convert_fail(conversion, "%s: a second table of %s (the first: %s); a trace is made of one", input->name,
-                            forms[form].name, conversion->name[form]);
+    bool read = form != FORM_NONE && goes_together(conversion, input->name, form, count);
     if (read) {
         conversion->name[form] = input->name;
         read = read_rows(conversion, csv, form);
@@ -106,13 +114,10 @@ static bool read_table(struct conversion *conversion, const struct convert_input
     return read;
 }
 
-/* ---- which go together ------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
 
-static bool make_steps(struct conversion *conversion, size_t count) {
+static bool make_steps(struct conversion *conversion) {
     const char *const *name = conversion->name;
-    if (count > 1 && (name[FORM_EVENTS] != NULL || name[FORM_LIFETIMES] != NULL))
-        return convert_fail(conversion, "%s is a trace by itself: give no other table beside it",
-                            name[FORM_EVENTS] != NULL ? name[FORM_EVENTS] : name[FORM_LIFETIMES]);
     if (name[FORM_LIFETIMES] != NULL) return convert_lifetime_steps(conversion);
     if (name[FORM_EVENTS] == NULL && name[FORM_MEMORY] == NULL)
         return convert_fail(conversion,
@@ -149,8 +154,8 @@ bool convert_tables(struct conversion *conversion, const struct convert_input *i
     conversion->why = why;
     conversion->room = room;
     for (size_t i = 0; i < count; i++)
-        if (!read_table(conversion, &inputs[i], hidden_bytes)) return false;
-    if (!make_steps(conversion, count) || (mark_iterations && !convert_mark_iterations(conversion))) return false;
+        if (!read_table(conversion, &inputs[i], count, hidden_bytes)) return false;
+    if (!make_steps(conversion) || (mark_iterations && !convert_mark_iterations(conversion))) return false;
     if (conversion->steps.count == 0) return convert_fail(conversion, "%s: the table has no rows", inputs[0].name);
     measure(conversion);
     return true;
