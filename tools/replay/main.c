@@ -73,6 +73,7 @@ static bool draw(const struct answer *answer, struct search *search, struct outc
     struct setup setup = search->setup;
     setup.capacity_bytes = answer->pages * search->page_bytes;
     setup.timeline_path = answer->options->timeline_path;
+    setup.trace_name = answer->options->trace_path;
     return setup.timeline_path == NULL || search->run(&setup, 1, 1, outcome, search->why, sizeof search->why);
 }
 

@@ -6,7 +6,7 @@ const canvas = document.getElementById('canvas');
 const tip = document.getElementById('tip');
 const stage = document.getElementById('stage');
 const UNIT = 512; // bytes, of all amounts of memory
-const LABEL = 14, BAR = 12, TICK = 9, AXIS = 20, LEAST_SPAN = 2000;
+const LABEL = 14, BAR = 12, TICK = 9, AXIS = 20, HEAD = 18, LEAST_SPAN = 2000;
 
 function sums(deltas) {
   let sum = 0;
@@ -20,7 +20,7 @@ const ticks = new Map(run.ticks.map((tick) => [tick[0], tick]));
 const end = Math.max(run.end_ns, 1);
 const most = Math.max(run.capacity_bytes / UNIT, run.asked_bytes / UNIT + (live.length ? live[live.length - 1] : 0),
   held.reduce((a, b) => Math.max(a, b), 1));
-const top_units = most * 1.08;
+const top_units = most * 1.02;
 const kinds = [
   { name: 'took or gave memory', at: 1, colour: '--c0' },
   { name: 'moved pages', at: 2, colour: '--c1' },
@@ -47,10 +47,12 @@ let pointed = null;          // time under the pointer
 
 // ---- text
 
+const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
 function bytes(units) {
   let size = units * UNIT, unit = 0;
   for (; size >= 1024 && unit < 5; unit++) size /= 1024;
-  return size.toFixed(unit === 0 || size >= 100 ? 0 : size >= 10 ? 1 : 2) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit];
+  return size.toFixed(unit === 0 || size >= 100 ? 0 : size >= 10 ? 1 : 2) + ' ' + names[unit];
 }
 
 function duration(ns, digits) {
@@ -74,7 +76,7 @@ function last_upto(values, value) {
 // ---- drawing
 
 const x_of = (ns) => (ns - from) / (to - from) * wide;
-const y_of = (units) => memory_high - units / top_units * memory_high;
+const y_of = (units) => HEAD + (1 - units / top_units) * (memory_high - HEAD);
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -100,25 +102,26 @@ function area(pen, first, last, below, above) {
 }
 
 function draw_levels(pen, colour) {
-  const mib = most * UNIT / 1048576, raw = mib / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
+  const unit = Math.max(0, Math.min(5, Math.floor(Math.log2(most * UNIT) / 10)));
+  const size = Math.pow(1024, unit) / UNIT, raw = most / size / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
   const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);
   pen.font = '11px system-ui, sans-serif';
-  for (let at = 0; at * 1048576 / UNIT < top_units; at += step) {
-    const y = Math.round(y_of(at * 1048576 / UNIT)) + .5;
+  for (let at = 0; at * size < top_units; at += step) {
+    const y = Math.round(y_of(at * size)) + .5;
     pen.strokeStyle = colour('--grid');
     pen.beginPath();
     pen.moveTo(0, y);
     pen.lineTo(wide, y);
     pen.stroke();
   }
-  return step;
+  return { step, size, unit };
 }
 
-function draw_level_names(pen, colour, step) {
+function draw_level_names(pen, colour, { step, size, unit }) {
   pen.textAlign = 'left';
   pen.textBaseline = 'bottom';
-  for (let at = step; at * 1048576 / UNIT < top_units; at += step) {
-    const text = bytes(at * 1048576 / UNIT), y = y_of(at * 1048576 / UNIT);
+  for (let at = step; at * size < top_units; at += step) {
+    const text = Number(at.toPrecision(6)) + ' ' + names[unit], y = y_of(at * size);
     pen.fillStyle = colour('--card');
     pen.globalAlpha = .75;
     pen.fillRect(0, y - 13, pen.measureText(text).width + 6, 13);
@@ -129,7 +132,7 @@ function draw_level_names(pen, colour, step) {
 }
 
 function draw_memory(pen, colour) {
-  const step = draw_levels(pen, colour);
+  const levels = draw_levels(pen, colour);
   const first = Math.max(last_upto(time, from), 0), last = last_upto(time, to);
   if (time.length > 0 && last >= first) {
     const layers = [live, ...idle];
@@ -143,7 +146,7 @@ function draw_memory(pen, colour) {
     pen.fillStyle = colour('--rest');
     area(pen, first, last, (i) => sum(layers.length, i), (i) => Math.max(held[i], sum(layers.length, i)));
   }
-  draw_level_names(pen, colour, step);
+  draw_level_names(pen, colour, levels);
   if (run.capacity_bytes > 0) {
     const y = y_of(run.capacity_bytes / UNIT);
     pen.strokeStyle = pen.fillStyle = colour('--limit');
@@ -158,7 +161,7 @@ function draw_memory(pen, colour) {
     pen.textAlign = 'right';
     pen.textBaseline = 'bottom';
     pen.font = '600 12px system-ui, sans-serif';
-    pen.fillText('capacity ' + bytes(run.capacity_bytes / UNIT), wide - 4, y - 3);
+    pen.fillText('capacity ' + bytes(run.capacity_bytes / UNIT), wide - 4, y - 2);
   }
 }
 
@@ -264,7 +267,7 @@ function draw_marks(pen, colour, bottom) {
   pen.font = '600 12px system-ui, sans-serif';
   pen.textAlign = right ? 'right' : 'left';
   pen.textBaseline = 'top';
-  pen.fillText(run.asked_bytes > 0 ? bytes(run.asked_bytes / UNIT) + ' refused' : 'ended here', x + (right ? -6 : 6), 24);
+  pen.fillText(run.asked_bytes > 0 ? bytes(run.asked_bytes / UNIT) + ' refused' : 'ended here', x + (right ? -6 : 6), HEAD + 6);
 }
 
 function measure() {

@@ -53,15 +53,18 @@ static const char *stream_name(const struct run *run, uint32_t stream, char *tex
     return text;
 }
 
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 static void allocator_name(const struct setup *setup, char *text, size_t room) {
-    const char *slash;
     switch (setup->target) {
     case TARGET_POOL:
         snprintf(text, room, "weir, policy %s", setup->policy);
         return;
     case TARGET_PLUGIN:
-        slash = strrchr(setup->library, '/');
-        snprintf(text, room, "%s", slash != NULL ? slash + 1 : setup->library);
+        snprintf(text, room, "%s", file_name(setup->library));
         return;
     case TARGET_FREE:
         snprintf(text, room, "an allocator that costs nothing");
@@ -113,13 +116,12 @@ static void give_colours(const struct run *run, struct legend *legend, uint64_t 
 
 static void choose_rows(const struct run *run, struct legend *legend, uint64_t *amount, uint8_t *taken) {
     const struct timeline *timeline = run->timeline;
-    uint32_t with_bars = 0;
+    uint32_t with_bars = 0, chosen = 0;
     memset(taken, 0, timeline->row_count);
     for (uint32_t i = 0; i < timeline->row_count; i++)
         amount[i] = timeline->rows[i].count > 0 ? timeline->rows[i].busy_ns + 1 : 0;
     for (uint32_t i = 0; i < timeline->row_count; i++) with_bars += amount[i] > 0;
-    for (uint32_t i; legend->left_out < MOST_ROWS && (i = next_most(timeline, amount, taken)) < timeline->row_count;
-         legend->left_out++)
+    for (uint32_t i; chosen < MOST_ROWS && (i = next_most(timeline, amount, taken)) < timeline->row_count; chosen++)
         taken[i] = 1;
     for (uint32_t i = 0; i < timeline->row_count; i++)
         if (taken[i]) legend->shown[legend->shown_count++] = i;
@@ -269,12 +271,15 @@ static void put_header(const struct run *run, const struct outcome *outcome, FIL
     char allocator[600];
     allocator_name(setup, allocator, sizeof allocator);
     fputs("<body>\n<header>\n<p class=\"brand\">weir-replay</p>\n<h1>", out);
-    page_text(setup->trace_name != NULL ? setup->trace_name : "A trace", out);
+    page_text(setup->trace_name != NULL ? file_name(setup->trace_name) : "A trace", out);
     fputs("</h1>\n<p>", out);
     put_chip(outcome, out);
     fputs(" with ", out);
     page_text(allocator, out);
-    if (has_capacity(run)) fprintf(out, ", on a device of %.2f MiB", (double)run->device->capacity_bytes / 0x1p20);
+    if (has_capacity(run)) {
+        fputs(", on a device of ", out);
+        put_bytes(run->device->capacity_bytes, out);
+    }
     if (setup->law != NULL && strcmp(setup->law, "measured") != 0) {
         fputs(", memory calls by the law \"", out);
         page_text(setup->law, out);
