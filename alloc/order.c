@@ -60,7 +60,8 @@ uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
     slot->name[0] = 0;
     slot->wants_mark = false;
     memset(slot->after, 0, order->room * sizeof *slot->after);
-    slot->live_bytes = slot->idle_bytes = slot->peak_live_bytes = slot->peak_idle_bytes = 0;
+    slot->live_bytes = slot->idle_bytes = 0;
+    slot->peak_live_bytes = slot->peak_idle_bytes = slot->peak_stranded_bytes = 0;
     slot->device_waits = 0;
     weir__table_put(&order->by_stream, key_of(stream), slot);
     return i;

@@ -62,7 +62,7 @@ struct weir__slot {
     unsigned frees_since_mark;
     size_t bytes_since_mark;
     struct weir__index idle[2]; /* per-stream policy: [1] is for small blocks */
-    size_t live_bytes, idle_bytes, peak_live_bytes, peak_idle_bytes;
+    size_t live_bytes, idle_bytes, peak_live_bytes, peak_idle_bytes, peak_stranded_bytes;
     uint64_t device_waits;
 };
 

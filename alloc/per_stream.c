@@ -146,6 +146,7 @@ static enum weir_status no_host_memory(void) {
  * driver has no more. */
 static enum weir_status add_segment(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     size_t bytes = segment_bytes(pool, request->bytes);
+    weir__account_short(pool, request->slot);
     if (bytes > pool->limit_bytes - pool->held_bytes) return WEIR_OUT_OF_MEMORY;
     struct weir__segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) return no_host_memory();
@@ -295,6 +296,7 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__request *reque
 static enum weir_status find_pending(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     uint64_t since_ns = weir__device_now_ns(pool->device);
     request->deadline_ns = since_ns + request->wait_limit_ns;
+    weir__account_short(pool, request->slot);
     pool->host_waits++;
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;

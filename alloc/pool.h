@@ -115,7 +115,7 @@ struct weir_pool {
     uint64_t blocks_numbered;
     uint64_t iteration;
     size_t live_bytes, requested_bytes, idle_bytes, moving_bytes, unmapped_bytes, held_bytes;
-    size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes;
+    size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes, peak_stranded_bytes;
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
@@ -131,6 +131,8 @@ void weir__account_live(struct weir_pool *pool, const struct weir__extent *used)
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used);
 void weir__account_idle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 void weir__account_unidle(struct weir_pool *pool, uint32_t slot, size_t bytes);
+/* A request on this slot is short of memory: it is about to take some, to wait on the host, to move pages, or is refused. */
+void weir__account_short(struct weir_pool *pool, uint32_t slot);
 void weir__refuse(struct weir_pool *pool, const struct weir__request *request);
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes);
 

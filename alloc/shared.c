@@ -61,9 +61,11 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
     case WEIR__TAKE:
         return take(pool, request, choice->idle, out);
     case WEIR__MAP:
+        if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
         status = weir__move(pool, request, choice, out);
         return status == WEIR_OUT_OF_MEMORY ? WEIR_NOT_READY : status; /* the request knows now what the driver has */
     case WEIR__WAIT_HOST:
+        weir__account_short(pool, request->slot);
         status = wait_host(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;
     case WEIR__NO_DRIVER:

@@ -55,6 +55,12 @@ void weir__account_unidle(struct weir_pool *pool, uint32_t slot_number, size_t b
     slot->idle_bytes -= bytes;
 }
 
+void weir__account_short(struct weir_pool *pool, uint32_t slot_number) {
+    struct weir__slot *slot = pool->order.slots[slot_number];
+    raise_to(&slot->peak_stranded_bytes, pool->idle_bytes - slot->idle_bytes);
+    raise_to(&pool->peak_stranded_bytes, pool->idle_bytes - slot->idle_bytes);
+}
+
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes) {
     const struct weir__slot *of = pool->order.slots[slot];
     if (of->name[0] != 0)
@@ -66,6 +72,7 @@ const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *r
 
 void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
     const struct weir__slot *slot = pool->order.slots[request->slot];
+    weir__account_short(pool, request->slot);
     pool->out_of_memory++;
     pool->was_refused = true;
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
@@ -118,6 +125,8 @@ enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_st
         .host_waits = pool->host_waits,
         .host_wait_ns = pool->host_wait_ns,
         .pages_moved = pool->pages_moved,
+        .peak_stranded_bytes = pool->peak_stranded_bytes,
+        .moved_bytes = pool->pages_moved * pool->granule,
     };
     weir__pool_unlock(pool);
     memcpy(stats, &now, now.size);
@@ -148,6 +157,7 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
                                                .idle_bytes = slot->idle_bytes,
                                                .peak_live_bytes = slot->peak_live_bytes,
                                                .peak_idle_bytes = slot->peak_idle_bytes,
+                                               .peak_stranded_bytes = slot->peak_stranded_bytes,
                                                .device_waits = slot->device_waits};
         weir__slot_name(pool, i, stats[at].name, sizeof stats[at].name);
     }

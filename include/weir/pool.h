@@ -3,7 +3,7 @@
  * own, so that nothing is stranded.
  *
  * Words. live: bytes handed out, rounded. requested: as asked. held: bytes taken from the driver. idle: mapped and free.
- * stranded: idle bytes that the asking stream could not be given. page: one physical handle of the device's granularity.
+ * stranded: idle bytes of other streams while the asking stream is short of memory. page: one physical handle of the device's granularity.
  * tag: (stream, position) after which an idle block is really unused. memory call: create, release, reserve, map, unmap,
  * set access, alloc, free. order call: event record, stream wait.
  *
@@ -124,8 +124,14 @@ WEIR_API enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_b
     X(uint64_t, device_waits, "hand-overs for which a stream was made to wait")                                        \
     X(uint64_t, host_waits, "requests for which the host waited")                                                      \
     X(uint64_t, host_wait_ns, "time the host waited")                                                                  \
-    X(uint64_t, pages_moved, "pages unmapped in one place and mapped in another")
+    X(uint64_t, pages_moved, "pages unmapped in one place and mapped in another")                                      \
+    X(size_t, peak_stranded_bytes, "most idle on other streams when a request was short of memory")                    \
+    X(uint64_t, moved_bytes, "pages moved, in bytes")
 
+/* peak_stranded_bytes: the most that was idle on streams other than the asking one at a moment when a request had to take
+ * memory from the driver, make the host wait or move pages, or was refused. Under the policy per-stream that is what the
+ * other streams' pools keep (blocks with noted uses too) when a segment is taken, the caches are given up, or the request
+ * is refused. */
 struct weir_pool_stats {
     size_t size; /* in: sizeof(struct weir_pool_stats) */
 #define WEIR_POOL_STATS_FIELD(type, name, text) type name;
@@ -140,7 +146,8 @@ struct weir_stream_stats {
     size_t idle_bytes; /* idle, last used by the stream (per-stream policy: kept in the stream's pool) */
     size_t peak_live_bytes;
     size_t peak_idle_bytes;
-    uint64_t device_waits; /* times the stream was made to wait for another one's idle block */
+    size_t peak_stranded_bytes; /* of the requests on this stream */
+    uint64_t device_waits;      /* times the stream was made to wait for another one's idle block */
 };
 
 /* The last refused request: what filled the device at that moment. The parts sum to the limit (capacity):

@@ -35,6 +35,61 @@ static void bytes_are_told_by_stream(void **state) {
     close_pool(pool);
 }
 
+/* What is idle on the giver's stream while the asker's requests are short of memory, one shortage after the other. */
+static void what_is_idle_elsewhere_in_a_shortage_is_told(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 40);
+    weir_stream giver = new_stream(), asker = new_stream();
+    weir_pool_name_stream(pool, giver, "giver");
+    weir_pool_name_stream(pool, asker, "asker");
+    void *large = alloc(pool, 10 * PAGE, giver), *parts[4];
+    for (int i = 0; i < 4; i++) parts[i] = alloc(pool, 4 * PAGE, giver);
+    struct gate *gate = put_gate(giver);
+    OK(weir_pool_free(pool, large, giver));
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 0); /* nobody was short of memory yet */
+    alloc(pool, 2 * PAGE, giver);
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 0); /* nor was the stream that has it */
+    void *taken = alloc(pool, 12 * PAGE, asker);             /* takes new pages */
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 8 * PAGE);
+    OK(weir_pool_free(pool, parts[0], giver));
+    OK(weir_pool_free(pool, parts[2], giver));
+    void *waited = alloc(pool, 4 * PAGE, asker); /* new pages are there no more, so the stream waits for idle ones */
+    assert_int_equal(stats_of(pool).device_waits, 1);
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 8 * PAGE);
+    void *none = NULL;
+    assert_int_equal(weir_pool_alloc(pool, 30 * PAGE, asker, &none), WEIR_OUT_OF_MEMORY);
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 12 * PAGE);
+    assert_int_equal(of_stream(pool, "asker").peak_stranded_bytes, 12 * PAGE);
+    assert_int_equal(of_stream(pool, "giver").peak_stranded_bytes, 0);
+    assert_int_equal(stats_of(pool).moved_bytes, 0);
+    open_gate(gate);
+    OK(weir_stream_synchronize(test_device(), giver));
+    OK(weir_pool_free(pool, taken, asker));
+    OK(weir_pool_free(pool, waited, asker));
+    alloc(pool, 20 * PAGE, asker);
+    struct weir_pool_stats stats = stats_of(pool);
+    assert_true(stats.pages_moved > 0);
+    assert_int_equal(stats.moved_bytes, stats.pages_moved * PAGE);
+    close_pool(pool);
+}
+
+static void what_other_pools_keep_is_told_under_per_stream(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 60);
+    weir_stream giver = new_stream(), asker = new_stream();
+    void *large = alloc(pool, 20 * PAGE, giver), *none = NULL;
+    OK(weir_pool_free(pool, large, giver));
+    large = alloc(pool, 20 * PAGE, giver); /* from its own pool */
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 0);
+    OK(weir_pool_free(pool, large, giver));
+    alloc(pool, 30 * PAGE, asker);
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 20 * PAGE);
+    alloc(pool, PAGE, giver); /* keeps the segment split */
+    assert_int_equal(weir_pool_alloc(pool, 60 * PAGE, asker, &none), WEIR_OUT_OF_MEMORY);
+    assert_int_equal(stats_of(pool).peak_stranded_bytes, 20 * PAGE);
+    close_pool(pool);
+}
+
 static void trim_gives_back_down_to_the_target(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 40);
@@ -142,6 +197,8 @@ static void inside_a_host_function_the_pool_makes_no_driver_call(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_told_by_stream),
+        cmocka_unit_test(what_is_idle_elsewhere_in_a_shortage_is_told),
+        cmocka_unit_test(what_other_pools_keep_is_told_under_per_stream),
         cmocka_unit_test(trim_gives_back_down_to_the_target),
         cmocka_unit_test(a_new_stream_every_step_costs_no_memory),
         cmocka_unit_test(what_only_a_free_after_event_tagged_is_told_apart),
