@@ -2,8 +2,8 @@
 /* What other programs logged of a device's memory, as the steps of a trace. Three kinds of log, told by their columns:
  *
  *     memory events    op, id, size, stream, time_us
- *     a profiler's     op, id, size, thread, time_us; beside it launch_us, thread, stream, gpu_dur_us [, kind, gpu_start_us]
- *                      and call, thread, time_us
+ *     a profiler's     op, id, size, thread, time_us; beside it launch_us, thread, stream, gpu_dur_us [, kind,
+ *                      gpu_start_us] and call, thread, time_us
  *     lifetimes        id, lower, upper, size
  *
  * Tables are read whole into rows (convert_events.c, convert_profile.c, convert_lifetimes.c), then turned into steps;
@@ -118,7 +118,7 @@ struct conversion {
     size_t iteration_count, iteration_blocks;
 
     uint64_t hidden_bytes; /* live before, of which the table has no rows */
-    uint64_t live_bytes;   /* while rows are read */
+    uint64_t live_bytes;   /* while rows are read, or steps made; each block rounded as a trace's reader does */
     char *why;
     size_t room;
 };
@@ -151,6 +151,7 @@ bool convert_mark_iterations(struct conversion *conversion);
 void convert_read_comment(void *conversion, const char *text);
 
 bool convert_fail(struct conversion *conversion, const char *format, ...) __attribute__((format(printf, 2, 3)));
+uint64_t convert_rounded(uint64_t bytes);
 /* Makes room for one more. */
 bool convert_grow(struct conversion *conversion, void **array, size_t *room, size_t count, size_t size);
 bool convert_push(struct conversion *conversion, struct steps *steps, struct step step);

@@ -59,11 +59,12 @@ static bool add_block(struct event_reader *reader, bool before, uint32_t block, 
         return csv_complain(reader->csv, reader->column.op,
                             "'p' is a block from before the recording, which began at line %" PRIu64,
                             reader->begun_line);
-    if (bytes > TRACE_MOST_BYTES - conversion->live_bytes)
+    if (bytes > TRACE_MOST_BYTES || convert_rounded(bytes) > TRACE_MOST_BYTES - conversion->live_bytes)
         return csv_complain(reader->csv, reader->column.size,
-                            "%" PRIu64 " bytes more than the %" PRIu64 " that are live: the limit is 2^50 at once",
+                            "%" PRIu64 " bytes more than the %" PRIu64
+                            " that are live (blocks rounded up to 512): the limit is 2^50 at once",
                             bytes, conversion->live_bytes);
-    conversion->live_bytes += bytes;
+    conversion->live_bytes += convert_rounded(bytes);
     *known = (struct convert_block){.bytes = bytes, .line = csv_line(reader->csv), .stream = place};
     return add_row(reader, before ? STEP_LIVE : STEP_ALLOC, block, place, 0);
 }
@@ -83,7 +84,7 @@ static bool free_block(struct event_reader *reader, bool completed, uint32_t blo
     known->state = completed ? BLOCK_FREE : BLOCK_ASKED_FREE;
     known->line = csv_line(reader->csv);
     if (!first) return true;
-    conversion->live_bytes -= bytes;
+    conversion->live_bytes -= convert_rounded(bytes);
     return add_row(reader, STEP_FREE, block, place, 0);
 }
 
@@ -140,10 +141,10 @@ bool convert_read_events(struct conversion *conversion, struct csv *csv, bool by
                    csv_column(csv, by_thread ? "thread" : "stream"), csv_column(csv, "time_us")},
     };
     enum csv_next next;
-    conversion->live_bytes = conversion->hidden_bytes;
     if (conversion->hidden_bytes > TRACE_MOST_BYTES)
         return csv_complain(csv, CSV_NO_COLUMN, "%" PRIu64 " bytes were live before: the limit is 2^50",
                             conversion->hidden_bytes);
+    conversion->live_bytes = convert_rounded(conversion->hidden_bytes);
     for (uint64_t count = 0; (next = csv_next(csv)) == CSV_ROW; count++)
         if (!convert_count_row(conversion, csv, count) || !read_row(&reader)) return false;
     if (next == CSV_END) conversion->end_ns = reader.last_ns;

@@ -63,17 +63,17 @@ static int earlier(const void *left, const void *right) {
 
 static bool push_begin(struct conversion *conversion, uint32_t block) {
     const struct convert_block *known = &conversion->blocks[block];
-    if (known->bytes > TRACE_MOST_BYTES - conversion->live_bytes)
+    if (convert_rounded(known->bytes) > TRACE_MOST_BYTES - conversion->live_bytes)
         return convert_fail(conversion,
                             "%s: line %" PRIu64 ": %" PRIu64 " bytes more than the %" PRIu64
-                            " that are live: the limit is 2^50 at once",
+                            " that are live (blocks rounded up to 512): the limit is 2^50 at once",
                             conversion->name[FORM_LIFETIMES], known->line, known->bytes, conversion->live_bytes);
-    conversion->live_bytes += known->bytes;
+    conversion->live_bytes += convert_rounded(known->bytes);
     return convert_push(conversion, &conversion->steps, (struct step){.kind = STEP_ALLOC, .block = block});
 }
 
 static bool push_end(struct conversion *conversion, uint32_t block) {
-    conversion->live_bytes -= conversion->blocks[block].bytes;
+    conversion->live_bytes -= convert_rounded(conversion->blocks[block].bytes);
     return convert_push(conversion, &conversion->steps, (struct step){.kind = STEP_FREE, .block = block});
 }
 

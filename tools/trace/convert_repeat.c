@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What repeats. A log marks no iterations; where its allocations repeat to its end, size for size and stream for stream,
- * one repetition stands for one. A training step does so; so do layers that are alike and nothing else, and the log
- * does not tell the two apart.
+/* What repeats. A log marks no iterations; where its allocations repeat to its end, size for size and stream for
+ * stream, one repetition stands for one. A training step does so; so do layers that are alike and nothing else, and the
+ * log does not tell the two apart.
  *
  * Taken is the shortest period, of at least SHORTEST allocations, that covers half of all allocations and the last of
  * them, and is there twice. The marks stand where the fewest bytes are live within the first period. */

@@ -28,6 +28,8 @@ bool convert_grow(struct conversion *conversion, void **array, size_t *room, siz
     return true;
 }
 
+uint64_t convert_rounded(uint64_t bytes) { return (bytes + 511) / 512 * 512; }
+
 /* ---- names to numbers ------------------------------------------------------------------------------------------- */
 
 bool convert_stream_id(struct conversion *conversion, uint64_t id, uint32_t *stream) {

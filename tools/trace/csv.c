@@ -120,7 +120,7 @@ static bool unquote(struct csv *csv, char **at) {
     return csv_complain(csv, csv->field_count - 1, "'%c' follows a quoted field where a comma is expected", **at);
 }
 
-/* A field without quotes: its end is cut off the blanks before the comma. Gives where the comma or the line's end is. */
+/* A field without quotes: blanks before the comma are cut off. Gives where the comma or the line's end is. */
 static char *end_plain(char *text) {
     char *end = text + strcspn(text, ",");
     char *last = end;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of comma-separated values, read a row at a time in bounded memory: a header that names the columns, in any order;
- * fields that may be quoted; lines that end in LF or CRLF. Empty lines, and lines that begin with '#', are no rows.
+/* Tables of comma-separated values, read a row at a time in bounded memory: a header that names the columns, in any
+ * order; fields that may be quoted; lines that end in LF or CRLF. Empty lines, and lines that begin with '#', are no
+ * rows.
  *
  * Words. offset: in bytes from 0, in the text as it is read (uncompressed). column: a field's index in the header.
  *
- * What is wrong is told once, in a sentence with file, line, offset, column and reason; every call after it fails too. */
+ * What is wrong is told once, in a sentence with file, line, offset, column and reason; every call after it fails too.
+ */
 #ifndef WEIR_TRACE_CSV_H
 #define WEIR_TRACE_CSV_H
 

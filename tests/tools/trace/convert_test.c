@@ -380,7 +380,7 @@ static const struct refusal {
     {LIVES "0,5,4,1\n", "column upper: a lifetime from 5 ends at 4"},
     {LIVES "0,5,6,1\n0,7,8,1\n", ": line 3, byte 28, column id: '0' was named before, at line 2"},
     {LIVES "0,5,6,1125899906842625\n", "column size: 1125899906842625 is too large, the limit is 1125899906842624"},
-    {LIVES "0,5,6,1125899906842624\n1,4,6,1\n", ": line 2: 1125899906842624 bytes more than the 1 that are live"},
+    {LIVES "0,5,6,1125899906842624\n1,4,6,1\n", ": line 2: 1125899906842624 bytes more than the 512 that are live"},
     {LIVES, ": the table has no rows"},
     {WORK "1,0,7,1\n", " says nothing of memory: give the profiler's memory events"},
     {"call,thread,time_us\n", " says nothing of memory"},
