@@ -64,7 +64,7 @@ static uintptr_t walk_up(const struct emu_ranges *taken, size_t bytes, size_t al
     uintptr_t at = align_up(EMU_ADDRESS_BASE, alignment);
     for (int steps = 0; steps < MOST_STEPS; steps++) {
         while (emu_ranges_overlap(taken, at, bytes)) {
-            const struct emu_range *last = taken->items[emu_ranges_upto(taken, at + bytes - 1) - 1];
+            const struct emu_range *last = emu_ranges_item(taken, emu_ranges_upto(taken, at + bytes - 1) - 1);
             at = align_up(emu_range_end(last), alignment);
         }
         if (try_at(at, bytes)) return at;
@@ -129,15 +129,13 @@ static bool open_file(CUdevice device) {
 
 static bool take_hole(struct file *file, size_t bytes, size_t *offset) {
     for (size_t i = 0; i < file->holes.count; i++) {
-        struct emu_range *hole = file->holes.items[i];
+        struct emu_range *hole = emu_ranges_item(&file->holes, i);
         if (hole->bytes < bytes) continue;
         *offset = hole->start;
         hole->start += bytes;
         hole->bytes -= bytes;
         if (hole->bytes == 0) {
-            memmove(&file->holes.items[i], &file->holes.items[i + 1],
-                    (file->holes.count - i - 1) * sizeof *file->holes.items);
-            file->holes.count--;
+            emu_ranges_remove(&file->holes, hole);
             free(hole);
         }
         return true;
@@ -161,8 +159,8 @@ bool emu_backing_take(CUdevice device, size_t bytes, size_t *offset) {
 /* Without host memory for a hole's record its bytes are not used again; the file is sparse, so they cost nothing. */
 static void add_hole(struct file *file, size_t offset, size_t bytes) {
     const size_t upto = emu_ranges_upto(&file->holes, offset);
-    struct emu_range *before = upto > 0 ? file->holes.items[upto - 1] : NULL;
-    struct emu_range *after = upto < file->holes.count ? file->holes.items[upto] : NULL;
+    struct emu_range *before = upto > 0 ? emu_ranges_item(&file->holes, upto - 1) : NULL;
+    struct emu_range *after = upto < file->holes.count ? emu_ranges_item(&file->holes, upto) : NULL;
     if (after != NULL && after->start == offset + bytes) {
         bytes += after->bytes;
         emu_ranges_remove(&file->holes, after);

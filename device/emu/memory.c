@@ -237,8 +237,8 @@ static bool whole_mappings(uintptr_t start, size_t bytes, size_t *first, size_t 
     *first = emu_ranges_upto(&mappings, start) - 1;
     uintptr_t reached = start;
     for (*end = *first; *end < mappings.count && reached < start + bytes; ++*end) {
-        if (mappings.items[*end]->start != reached) return false;
-        reached = emu_range_end(mappings.items[*end]);
+        if (emu_ranges_item(&mappings, *end)->start != reached) return false;
+        reached = emu_range_end(emu_ranges_item(&mappings, *end));
     }
     return reached == start + bytes;
 }
@@ -269,7 +269,7 @@ CUresult emu_memory_unmap(uintptr_t start, size_t bytes, size_t *handles) {
     if (!whole) return CUDA_ERROR_INVALID_VALUE;
     *handles = end - first;
     emu_watch_host_takes(start, bytes, "cuMemUnmap");
-    for (size_t i = end; i > first; i--) unmap((struct mapping *)mappings.items[i - 1], NULL);
+    for (size_t i = end; i > first; i--) unmap((struct mapping *)emu_ranges_item(&mappings, i - 1), NULL);
     return CUDA_SUCCESS;
 }
 
@@ -285,17 +285,18 @@ static CUmemAccess_flags access_of(const struct mapping *mapping) {
 /* One system call a run of mappings that come to have the same access. */
 static void protect(size_t first, size_t end) {
     while (first < end) {
-        const uintptr_t start = mappings.items[first]->start;
-        const CUmemAccess_flags access = access_of((struct mapping *)mappings.items[first]);
+        const uintptr_t start = emu_ranges_item(&mappings, first)->start;
+        const CUmemAccess_flags access = access_of((struct mapping *)emu_ranges_item(&mappings, first));
         uintptr_t reached = start;
-        while (first < end && access_of((struct mapping *)mappings.items[first]) == access)
-            reached = emu_range_end(mappings.items[first++]);
+        while (first < end && access_of((struct mapping *)emu_ranges_item(&mappings, first)) == access)
+            reached = emu_range_end(emu_ranges_item(&mappings, first++));
         emu_backing_protect(start, reached - start, access);
     }
 }
 
 static void set_access(size_t first, size_t end, CUdevice device, CUmemAccess_flags access) {
-    for (size_t i = first; i < end; i++) ((struct mapping *)mappings.items[i])->access[device] = (unsigned char)access;
+    for (size_t i = first; i < end; i++)
+        ((struct mapping *)emu_ranges_item(&mappings, i))->access[device] = (unsigned char)access;
     protect(first, end);
 }
 
@@ -312,7 +313,8 @@ CUresult emu_memory_set_access(uintptr_t start, size_t bytes, CUdevice device, C
 static bool accessible(uintptr_t start, size_t bytes, unsigned needed) {
     uintptr_t at = start;
     for (size_t i = emu_ranges_upto(&mappings, start); at - start < bytes; i++) {
-        const struct mapping *mapping = i > 0 && i <= mappings.count ? (struct mapping *)mappings.items[i - 1] : NULL;
+        const struct mapping *mapping =
+            i > 0 && i <= mappings.count ? (struct mapping *)emu_ranges_item(&mappings, i - 1) : NULL;
         if (mapping == NULL || mapping->range.start > at || emu_range_end(&mapping->range) <= at) return false;
         if ((access_of(mapping) & needed) != needed) return false;
         at = emu_range_end(&mapping->range);
@@ -340,8 +342,8 @@ enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write) {
 /* The piece at the beginning of a run, within one mapping or up to the next. */
 static struct emu_piece piece_at(uintptr_t start, size_t bytes, size_t *next) {
     const struct mapping *mapping = NULL;
-    while (*next < mappings.count && emu_range_end(mappings.items[*next]) <= start) ++*next;
-    if (*next < mappings.count) mapping = (struct mapping *)mappings.items[*next];
+    while (*next < mappings.count && emu_range_end(emu_ranges_item(&mappings, *next)) <= start) ++*next;
+    if (*next < mappings.count) mapping = (struct mapping *)emu_ranges_item(&mappings, *next);
     struct emu_piece piece = {.start = start, .bytes = bytes, .device = -1};
     if (mapping == NULL || mapping->range.start >= start + bytes) return piece;
     if (mapping->range.start > start) {
@@ -501,14 +503,14 @@ static bool is_idle(const struct reservation *reservation) {
 /* What pools keep belongs to no context. */
 void emu_memory_forget(CUcontext context) {
     for (size_t i = reservations.count; i > 0; i--) {
-        struct reservation *reservation = (struct reservation *)reservations.items[i - 1];
+        struct reservation *reservation = (struct reservation *)emu_ranges_item(&reservations, i - 1);
         if (reservation->plain.context == context && !reservation->freeing) free_plain(reservation, "cuCtxDestroy");
     }
 }
 
 bool emu_memory_frees_pending(CUdevice device) {
     for (size_t i = 0; i < reservations.count; i++) {
-        const struct reservation *reservation = (struct reservation *)reservations.items[i];
+        const struct reservation *reservation = (struct reservation *)emu_ranges_item(&reservations, i);
         if (reservation->freeing && reservation->plain.device == device && !is_idle(reservation)) return true;
     }
     return false;

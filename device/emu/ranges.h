@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of ranges that do not overlap, sorted by start. Finding is a binary search; inserting moves pointers, which at
- * the 65,530 mappings a Linux process may have is still less than what mapping itself costs. */
+/* A set of ranges that do not overlap, sorted by start. Finding is a binary search. The array's spare room lies in its
+ * midst, where something was inserted or removed last, so that a run of neighbours costs one move of pointers. */
 #ifndef WEIR_EMU_RANGES_H
 #define WEIR_EMU_RANGES_H
 
@@ -15,8 +15,13 @@ struct emu_range { /* first member of whatever is kept in ranges */
 
 struct emu_ranges {
     struct emu_range **items;
-    size_t count, room;
+    size_t count, room, gap; /* before items[gap] nothing is spare; then come room - count spare places */
 };
+
+/* Number `i` by start. */
+static inline struct emu_range *emu_ranges_item(const struct emu_ranges *ranges, size_t i) {
+    return ranges->items[i < ranges->gap ? i : i + (ranges->room - ranges->count)];
+}
 
 static inline uintptr_t emu_range_end(const struct emu_range *range) { return range->start + range->bytes; }
 
