@@ -38,6 +38,7 @@ static bool open_pool(struct run *run, char *why, size_t room) {
         return false;
     }
     options.limit_bytes = run->device->capacity_bytes;
+    options.deterministic = setup->deterministic;
     struct of_pool *made = calloc(1, sizeof *made);
     if (made == NULL) {
         snprintf(why, room, "no host memory for a pool");
@@ -121,9 +122,11 @@ static void figures(struct run *run, struct outcome *so_far) {
     struct weir_pool_stats stats = {.size = sizeof stats};
     if (weir_pool_get_stats(own->pool, &stats) != WEIR_OK) return;
     so_far->peak_held_bytes = stats.peak_held_bytes;
+    so_far->peak_stranded_bytes = stats.peak_stranded_bytes;
     so_far->memory_calls = stats.memory_calls;
     so_far->order_calls = stats.order_calls;
     so_far->page_moves = stats.pages_moved;
+    so_far->moved_bytes = stats.moved_bytes;
     so_far->device_waits = stats.device_waits;
     so_far->host_waits = stats.host_waits;
     so_far->host_wait_ns = stats.host_wait_ns;
