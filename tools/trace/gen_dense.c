@@ -97,10 +97,9 @@ static void build(struct gpt *gpt) {
     gpt->weight_count = set->gated ? 7 : 6;
     gpt->down = gpt->weight_count - 3;
     gpt->lora = set->train == TRAIN_LORA;
-    gpt->layers = calloc(layers, sizeof *gpt->layers);
-    gpt->trained = calloc(most, sizeof *gpt->trained);
-    gpt->gradients = calloc(most, sizeof *gpt->gradients);
-    if (gpt->layers == NULL || gpt->trained == NULL || gpt->gradients == NULL) abort();
+    gpt->layers = gen_room(layers, sizeof *gpt->layers);
+    gpt->trained = gen_room(most, sizeof *gpt->trained);
+    gpt->gradients = gen_room(most, sizeof *gpt->gradients);
     create_weights(gpt);
     list_trained(gpt);
 }
@@ -367,8 +366,7 @@ static void draw_lengths(struct gpt *gpt) {
 static void create_state(struct gpt *gpt) {
     if (gpt->has_state) return;
     gpt->has_state = true;
-    struct buf *states = calloc(gpt->trained_count * 2, sizeof *states);
-    if (states == NULL) abort();
+    struct buf *states = gen_room(gpt->trained_count * 2, sizeof *states);
     for (size_t i = 0; i < gpt->trained_count * 2; i++) {
         const int64_t elements = gpt->trained[i / 2]->weight.bytes / (gpt->lora ? 4 : gpt->set->pbytes);
         states[i] = compute(gpt, elements * gpt->set->adam);
@@ -379,8 +377,7 @@ static void create_state(struct gpt *gpt) {
 }
 
 static void norms(struct gpt *gpt) {
-    struct buf *squares = calloc(gpt->trained_count, sizeof *squares);
-    if (squares == NULL) abort();
+    struct buf *squares = gen_room(gpt->trained_count, sizeof *squares);
     for (size_t i = 0; i < gpt->trained_count; i++) squares[i] = compute(gpt, 4);
     gen_work(gpt->out, COMPUTE, 200);
     gen_uses(gpt->out, COMPUTE, squares, gpt->trained_count);
@@ -439,9 +436,8 @@ static void evaluate(struct gpt *gpt) {
 void gen_dense(struct gen_writer *out, struct gen_random *random, const struct gen_settings *set) {
     struct gpt gpt = {.out = out, .random = random, .set = set};
     build(&gpt);
-    struct buf *inputs = calloc((size_t)set->layers, sizeof *inputs);
-    struct kept *kept = calloc((size_t)set->layers, sizeof *kept);
-    if (inputs == NULL || kept == NULL) abort();
+    struct buf *inputs = gen_room((size_t)set->layers, sizeof *inputs);
+    struct kept *kept = gen_room((size_t)set->layers, sizeof *kept);
     for (int64_t i = 0; i < set->iters && !gen_stopped(out); i++) {
         gen_iteration(out);
         for (int64_t a = 0; a < set->accum && !gen_stopped(out); a++) {

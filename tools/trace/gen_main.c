@@ -83,12 +83,6 @@ static int set(struct request *request, const char *assignment) {
 }
 
 static int set_iters(struct request *request, const char *value) {
-    char assignment[96], why[256];
-    struct gen_settings other; /* the suite's limits are any family's */
-    gen_settings_start(&other, GEN_MOE, "");
-    snprintf(assignment, sizeof assignment, "iters=%.80s", value);
-    if (!gen_settings_set(request->family == NULL ? &other : &request->settings, assignment, why, sizeof why))
-        return refuse("%s", why);
     request->iters = value;
     return DONE;
 }
@@ -120,8 +114,8 @@ static int unknown_option(const char *word) {
     const char *names[OPTIONS + 2] = {"--list", "--help"};
     for (int i = 0; i < OPTIONS; i++) names[i + 2] = options[i].name;
     const char *nearest = weir__nearest(word, names, OPTIONS + 2);
-    return refuse("unknown option '%.60s'%s%s", word, nearest != NULL ? "; did you mean " : " (--help lists them)",
-                  nearest != NULL ? nearest : "");
+    if (nearest != NULL) return refuse("unknown option '%.60s'; did you mean %s?", word, nearest);
+    return refuse("unknown option '%.60s' (--help lists them)", word);
 }
 
 /* "--name value" or "--name=value"; *at moves past what was taken. After --set more assignments may follow. */
@@ -152,9 +146,8 @@ static int take_name(struct request *request, const char *word) {
         return DONE;
     }
     request->family = gen_family_find(word, &nearest);
-    if (request->family == NULL)
-        return refuse("no family '%.60s'%s%s", word, nearest != NULL ? "; did you mean " : " (--list shows them)",
-                      nearest != NULL ? nearest : "");
+    if (request->family == NULL && nearest != NULL) return refuse("no family '%.60s'; did you mean %s?", word, nearest);
+    if (request->family == NULL) return refuse("no family '%.60s' (--list shows them)", word);
     gen_settings_start(&request->settings, request->family->model, request->family->settings);
     return DONE;
 }
@@ -179,9 +172,18 @@ static int parse(struct request *request, int count, char **argument) {
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
-static int make_one(const struct request *request) {
+/* --iters is there before or after the family, and for the suite. */
+static int apply_iters(const struct request *request, struct gen_settings *settings) {
+    char assignment[96], why[256];
+    if (request->iters == NULL) return DONE;
+    snprintf(assignment, sizeof assignment, "iters=%.80s", request->iters);
+    return gen_settings_set(settings, assignment, why, sizeof why) ? DONE : refuse("%s", why);
+}
+
+static int make_one(struct request *request) {
     struct gen_figures figures;
     char why[512];
+    if (apply_iters(request, &request->settings) != DONE) return BAD_INPUT;
     if (!gen_settings_check(&request->settings, why, sizeof why)) return refuse("%s", why);
     int status = gen_family_write(request->family, request->seed, &request->settings, request->output, &figures, why,
                                   sizeof why);
@@ -201,12 +203,9 @@ static int make_row(const struct request *request, const struct gen_suite_row *r
     const struct gen_family *family = gen_family_find(row->family, &nearest);
     struct gen_settings settings;
     struct gen_figures figures;
-    char path[4096], why[512], assignment[96];
+    char path[4096], why[512];
     gen_settings_start(&settings, family->model, family->settings);
-    if (request->iters != NULL) {
-        snprintf(assignment, sizeof assignment, "iters=%.80s", request->iters);
-        gen_settings_set(&settings, assignment, why, sizeof why);
-    }
+    apply_iters(request, &settings);
     int length = snprintf(path, sizeof path, "%s/%s-s%" PRIu64 ".trace.gz", request->directory, row->family, row->seed);
     if (length >= (int)sizeof path) return refuse("the directory's name is too long: %.60s...", request->directory);
     int status = gen_family_write(family, row->seed, &settings, path, &figures, why, sizeof why);
@@ -226,6 +225,9 @@ static int make_row(const struct request *request, const struct gen_suite_row *r
 
 static int make_suite(const struct request *request) {
     char path[4096];
+    struct gen_settings any;
+    gen_settings_start(&any, GEN_MOE, "");
+    if (apply_iters(request, &any) != DONE) return BAD_INPUT; /* before anything is made */
     if (mkdir(request->directory, 0777) != 0 && errno != EEXIST)
         return refuse("can't make the directory %s: %s", request->directory, strerror(errno)), FAILED;
     snprintf(path, sizeof path, "%s/SEEDS.txt", request->directory);

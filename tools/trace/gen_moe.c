@@ -55,9 +55,8 @@ static void build_layer(struct moe *moe, int64_t at) {
 static void build(struct moe *moe) {
     const struct gen_settings *set = moe->set;
     moe->local_experts = set->experts / set->ep > 1 ? set->experts / set->ep : 1;
-    moe->layers = calloc((size_t)set->layers, sizeof *moe->layers);
-    moe->units = calloc((size_t)set->layers * 2 + 2, sizeof *moe->units);
-    if (moe->layers == NULL || moe->units == NULL) abort();
+    moe->layers = gen_room((size_t)set->layers, sizeof *moe->layers);
+    moe->units = gen_room((size_t)set->layers * 2 + 2, sizeof *moe->units);
     unit_add(&moe->embedding, set->vocab * set->d);
     append(moe, &moe->embedding, set->world);
     for (int64_t l = 0; l < set->layers; l++) build_layer(moe, l);

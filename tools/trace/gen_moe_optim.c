@@ -30,8 +30,7 @@ static void clip(struct moe *moe) {
     struct gen_writer *out = moe->out;
     int64_t elements = 0;
     size_t count = 0;
-    struct buf *norms = calloc(moe->unit_count * UNIT_PARAMETERS, sizeof *norms);
-    if (norms == NULL) abort();
+    struct buf *norms = gen_room(moe->unit_count * UNIT_PARAMETERS, sizeof *norms);
     for (size_t i = 0; i < moe->unit_count; i++) {
         elements += moe->units[i]->shard_elements;
         for (size_t j = 0; j < moe->units[i]->parameter_count; j++) norms[count++] = gen_alloc(out, 4, COMPUTE);

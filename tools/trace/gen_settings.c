@@ -175,8 +175,11 @@ static bool unknown_key(const struct gen_settings *settings, const char *key, ch
     for (size_t i = 0; i < PARAMETERS; i++)
         if (parameters[i].start[settings->model] != NULL) keys[count++] = parameters[i].key;
     const char *nearest = weir__nearest(key, keys, count);
-    snprintf(why, room, "%s has no parameter '%.40s'; %s%s", model_names[settings->model], key,
-             nearest != NULL ? "did you mean " : "--help lists them", nearest != NULL ? nearest : "");
+    int length = snprintf(why, room, "%s has no parameter '%.40s'", model_names[settings->model], key);
+    if (nearest != NULL)
+        snprintf(why + length, room - (size_t)length, "; did you mean %s?", nearest);
+    else
+        snprintf(why + length, room - (size_t)length, " (--help lists them)");
     return false;
 }
 

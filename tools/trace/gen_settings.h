@@ -30,7 +30,7 @@ struct gen_lengths {
     X(COUNT, heads, 1, 4096, "56", "32", "heads of the queries")                                                       \
     X(COUNT, kv, 1, 4096, "8", "32", "heads of keys and values")                                                       \
     X(COUNT, hd, 1, 4096, "128", NULL, "width of a head")                                                              \
-    X(COUNT, experts, 1, 65536, "128", NULL, "experts of a layer")                                                     \
+    X(COUNT, experts, 1, 4096, "128", NULL, "experts of a layer")                                                      \
     X(COUNT, ep, 1, 65536, "16", NULL, "ranks that share a layer's experts")                                           \
     X(COUNT, topk, 1, 256, "8", NULL, "experts a token goes to")                                                       \
     X(COUNT, f, 1, 131072, "2048", "16384", "hidden width of an expert, or of the MLP")                                \
@@ -39,7 +39,7 @@ struct gen_lengths {
     X(COUNT, dense_f, 1, 131072, "18432", NULL, "their hidden width")                                                  \
     X(COUNT, vocab, 1, 4194304, "163840", "50304", "vocabulary")                                                       \
     X(COUNT, seq, 1, 16777216, "4096", "2048", "tokens of a sequence")                                                 \
-    X(COUNT, batch, 1, 65536, "8", "4", "sequences a rank")                                                            \
+    X(COUNT, batch, 1, 4096, "8", "4", "sequences a rank")                                                             \
     X(COUNT, accum, 1, 1024, "1", "1", "microbatches of a step")                                                       \
     X(COUNT, iters, 1, 100000, "5", "5", "steps")                                                                      \
     X(COUNT, world, 1, 1048576, "64", NULL, "ranks")                                                                   \

@@ -12,6 +12,17 @@
 const char *const gen_stream_names[GEN_STREAMS] = {
     "compute", "allgather-copyin", "allgather", "reduce-scatter", "ep-comm", "d2h", "h2d"};
 
+static void no_room(void) {
+    fprintf(stderr, "weir-trace gen: out of memory\n");
+    exit(1);
+}
+
+void *gen_room(size_t count, size_t bytes) {
+    void *room = calloc(count, bytes);
+    if (room == NULL) no_room();
+    return room;
+}
+
 void gen_writer_open(struct gen_writer *out, struct trace_writer *trace) { *out = (struct gen_writer){.trace = trace}; }
 
 void gen_writer_close(struct gen_writer *out) {
@@ -65,10 +76,7 @@ static uint32_t slot_take(struct gen_writer *out) {
     if (out->slot_count == out->slot_room) {
         out->slot_room = out->slot_room == 0 ? 4096 : out->slot_room * 2;
         out->slots = realloc(out->slots, out->slot_room * sizeof *out->slots);
-        if (out->slots == NULL) {
-            fprintf(stderr, "weir-trace gen: out of memory\n");
-            exit(1);
-        }
+        if (out->slots == NULL) no_room();
     }
     return out->slot_count++;
 }
@@ -82,13 +90,13 @@ static struct gen_slot *slot_of(struct gen_writer *out, struct buf buf, const ch
 }
 
 struct buf gen_alloc(struct gen_writer *out, int64_t bytes, enum gen_stream stream) {
-    if (bytes < 1) bytes = 1;
+    if (bytes < 1 || gen_stopped(out)) bytes = 1;
     merge(&out->clock[stream], &out->host);
     uint32_t at = slot_take(out);
     out->slots[at] = (struct gen_slot){
         .id = ++out->last_buf, .bytes = bytes, .born = out->clock[stream].done[stream], .stream = stream};
     out->live_bytes += bytes;
-    out->total_bytes += bytes;
+    if (__builtin_add_overflow(out->total_bytes, bytes, &out->total_bytes)) out->total_bytes = INT64_MAX;
     if (out->live_bytes > out->peak_live_bytes) out->peak_live_bytes = out->live_bytes;
     if (out->live_bytes > (int64_t)TRACE_MOST_BYTES && !gen_stopped(out))
         snprintf(out->stopped, sizeof out->stopped,
@@ -121,11 +129,7 @@ static int by_id(const void *one, const void *other) {
 }
 
 void gen_free_everything(struct gen_writer *out) {
-    struct buf *live = malloc((out->slot_count + 1) * sizeof *live);
-    if (live == NULL) {
-        fprintf(stderr, "weir-trace gen: out of memory\n");
-        exit(1);
-    }
+    struct buf *live = gen_room(out->slot_count + 1, sizeof *live);
     size_t count = 0;
     for (uint32_t i = 0; i < out->slot_count; i++)
         if (out->slots[i].id != 0) live[count++] = (struct buf){out->slots[i].id, out->slots[i].bytes, i};

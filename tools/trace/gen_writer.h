@@ -60,10 +60,13 @@ struct gen_writer {
     struct gen_slot *slots;
     uint32_t slot_count, slot_room, first_free; /* first_free: index + 1; 0: none */
     uint64_t last_buf, last_event;
-    int64_t operations, live_bytes, peak_live_bytes, total_bytes;
+    int64_t operations, live_bytes, peak_live_bytes, total_bytes; /* total: INT64_MAX when it is more */
     char stopped[160];                      /* why nothing more is written (a limit); "" while it goes on */
     void (*violated)(const char *sentence); /* NULL: print and abort */
 };
+
+/* Zeroed memory of this process; ends it with a sentence when there is none. */
+void *gen_room(size_t count, size_t bytes);
 
 void gen_writer_open(struct gen_writer *out, struct trace_writer *trace);
 void gen_writer_close(struct gen_writer *out); /* frees its own memory; the trace is the caller's */
