@@ -26,11 +26,18 @@
 
 static struct weir__trace_file *open_files[MOST_OPEN]; /* atomic each */
 
-/* The child's copies of the descriptors would keep the locks, and so the names, after the parent is gone. */
+static void unmap(struct weir__trace_file *file) {
+    for (size_t window = 0; window < WEIR__TRACE_WINDOWS && file->windows[window] != NULL; window++)
+        munmap(file->windows[window], WHOLE_WINDOW);
+}
+
+/* What the child has of the files would keep the locks, and so the names, after the parent is gone. */
 static void close_in_child(void) {
     for (size_t i = 0; i < MOST_OPEN; i++) {
         struct weir__trace_file *file = __atomic_exchange_n(&open_files[i], NULL, __ATOMIC_ACQUIRE);
-        if (file != NULL) close(file->descriptor);
+        if (file == NULL) continue;
+        unmap(file);
+        close(file->descriptor);
     }
 }
 
@@ -197,7 +204,6 @@ static int add_chunk(struct weir__trace_file *file) {
     return 0;
 }
 
-/* Others go on meanwhile, while there is room for them. */
 static bool make_room(struct weir__trace_file *file, uint64_t needed) {
     pthread_mutex_lock(&file->lock);
     while (file->room < needed && !file->ended) {
@@ -209,6 +215,13 @@ static bool make_room(struct weir__trace_file *file, uint64_t needed) {
     return made;
 }
 
+/* Before it is needed: others go on meanwhile. If it can't be had, whoever needs it tries again. */
+static void make_room_ahead(struct weir__trace_file *file, uint64_t room) {
+    pthread_mutex_lock(&file->lock);
+    if (file->room == room && !file->ended) add_chunk(file);
+    pthread_mutex_unlock(&file->lock);
+}
+
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 uint64_t weir__trace_file_reserve(struct weir__trace_file *file, size_t length) {
@@ -217,7 +230,7 @@ uint64_t weir__trace_file_reserve(struct weir__trace_file *file, size_t length) 
     const uint64_t mark = __atomic_load_n(&file->mark, __ATOMIC_RELAXED);
     const uint64_t room = __atomic_load_n(&file->room, __ATOMIC_ACQUIRE);
     if (after <= room) {
-        if (place < mark && after >= mark) make_room(file, room + 1);
+        if (place < mark && after >= mark) make_room_ahead(file, room);
         return place;
     }
     if (make_room(file, after)) return place;
@@ -249,8 +262,7 @@ static uint64_t length_of(const struct weir__trace_file *file) {
 
 void weir__trace_file_close(struct weir__trace_file *file) {
     forget(file);
-    for (size_t window = 0; window < WEIR__TRACE_WINDOWS && file->windows[window] != NULL; window++)
-        munmap(file->windows[window], WHOLE_WINDOW);
+    unmap(file);
     if (ftruncate(file->descriptor, (off_t)length_of(file)) != 0)
         weir__log(WEIR__LOG_WARN, "trace %s: zero bytes stay at its end: %s", file->path, strerror(errno));
     flock(file->descriptor, LOCK_UN); /* a child of fork by other means than fork() may have the descriptor too */

@@ -12,7 +12,7 @@
  * until it is closed or the program exits.
  *
  * When room can't be made the writing ends, once, with one logged sentence: what stands before stays, whole.
- * Threads: any, for put, reserve and write. Fork: a child has the mapping, but must not write. */
+ * Threads: any, for put, reserve and write. Fork: a child has neither mapping nor descriptor, and must not write. */
 #ifndef WEIR_ALLOC_TRACE_FILE_H
 #define WEIR_ALLOC_TRACE_FILE_H
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording has one order, in which an operation's line precedes those of all that depend on it, whichever threads made
+ * them. The reader refuses a trace in which that is not so (an unknown block, an event that was never recorded); what it
+ * accepts is compared with what was done. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "alloc/trace.h"
+#include "alloc/trace_file.h"
+#include "alloc/trace_numbers.h"
+#include "support.h"
+#include "tools/trace/trace.h"
+
+enum { THREADS = 4 };
+
+static char path[] = "/tmp/weir_trace_order_XXXXXX";
+
+static struct weir__trace *open_trace(void) {
+    const struct weir__trace_origin origin = {.policy = "latency", .limit_bytes = 1 << 30};
+    struct weir__trace *trace = NULL;
+    OK(weir__trace_open(path, &origin, &trace));
+    return trace;
+}
+
+static struct trace read_back(void) {
+    struct trace trace;
+    char why[512];
+    if (!trace_read(path, &trace, why, sizeof why)) fail_msg("%s", why);
+    assert_int_equal(trace.torn_lines, 0);
+    return trace;
+}
+
+static void run_threads(void *(*body)(void *), void *argument) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, body, argument), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
+/* ---- the pool and the device ------------------------------------------------------------------------------------- */
+
+enum { PASSES = 1500, HANDS = 8 };
+
+/* A block goes from hand to hand with an event that says when it may be used: who takes one puts another one in. */
+struct parcel {
+    void *block;
+    weir_event event;
+};
+
+struct exchange {
+    struct weir_pool *pool;
+    pthread_mutex_t lock;
+    struct parcel parcels[HANDS];
+    uint64_t chance;
+};
+
+static struct parcel swap(struct exchange *exchange, struct parcel parcel) {
+    pthread_mutex_lock(&exchange->lock);
+    const size_t hand = draw(&exchange->chance) % HANDS;
+    struct parcel other = exchange->parcels[hand];
+    exchange->parcels[hand] = parcel;
+    pthread_mutex_unlock(&exchange->lock);
+    return other;
+}
+
+static struct parcel make(struct exchange *exchange, weir_stream stream) {
+    struct parcel parcel = {.block = alloc(exchange->pool, 1000, stream)};
+    OK(weir_event_create(test_device(), false, &parcel.event));
+    OK(weir_event_record(test_device(), parcel.event, stream));
+    return parcel;
+}
+
+static void consume(struct exchange *exchange, weir_stream stream, struct parcel parcel) {
+    if (parcel.block == NULL) return;
+    OK(weir_stream_wait(test_device(), stream, parcel.event));
+    OK(weir_pool_note(exchange->pool, parcel.block, stream));
+    OK(weir_pool_free(exchange->pool, parcel.block, stream));
+    OK(weir_event_destroy(test_device(), parcel.event));
+}
+
+static void *pass_around(void *argument) {
+    struct exchange *exchange = argument;
+    weir_stream stream = new_stream();
+    for (int i = 0; i < PASSES; i++) consume(exchange, stream, swap(exchange, make(exchange, stream)));
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_stream_destroy(test_device(), stream));
+    return NULL;
+}
+
+static size_t count_of(const struct trace *trace, enum op_kind kind) {
+    size_t count = 0;
+    for (size_t i = 0; i < trace->op_count; i++) count += trace->ops[i].kind == kind;
+    return count;
+}
+
+static void lines_of_threads_that_pass_things_on_stand_in_order(void **state) {
+    (void)state;
+    struct weir_pool_options options = {.size = sizeof options, .limit_bytes = 64 * PAGE, .trace_path = path};
+    struct exchange exchange = {.lock = PTHREAD_MUTEX_INITIALIZER, .chance = seed_of(4)};
+    OK(weir_pool_create(test_device(), &options, &exchange.pool));
+    run_threads(pass_around, &exchange);
+    weir_stream last = new_stream();
+    for (size_t i = 0; i < HANDS; i++) consume(&exchange, last, exchange.parcels[i]);
+    OK(weir_stream_destroy(test_device(), last));
+    close_pool(exchange.pool);
+    struct trace trace = read_back();
+    static const enum op_kind each[] = {OP_ALLOC, OP_RECORD, OP_WAIT, OP_NOTE, OP_FREE, OP_DESTROY_EVENT};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        assert_int_equal(count_of(&trace, each[i]), THREADS * PASSES);
+    assert_int_equal(count_of(&trace, OP_DESTROY_STREAM), THREADS + 1);
+    trace_free(&trace);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 20000 };
+
+struct race {
+    struct weir__trace *trace;
+    unsigned round; /* atomic: the event that is recorded for the first time now */
+};
+
+static weir_event event_of(unsigned round) { return (weir_event)(uintptr_t)(4096 + 64 * (round + 1)); }
+
+/* Waits for events that another thread is just recording. A wait that comes before the record has no line, one after it
+ * stands after it. */
+static void *wait_early(void *argument) {
+    struct race *race = argument;
+    for (unsigned round = 0; round < ROUNDS;) {
+        round = __atomic_load_n(&race->round, __ATOMIC_ACQUIRE);
+        weir__trace_stream_waited(race->trace, NULL, event_of(round));
+    }
+    return NULL;
+}
+
+static void a_number_is_not_seen_before_its_first_line_has_its_place(void **state) {
+    (void)state;
+    struct race race = {.trace = open_trace()};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_early, &race), 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        __atomic_store_n(&race.round, round, __ATOMIC_RELEASE);
+        weir__trace_event_recorded(race.trace, event_of(round), NULL);
+    }
+    __atomic_store_n(&race.round, ROUNDS, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    weir__trace_close(race.trace);
+    struct trace trace = read_back();
+    assert_int_equal(count_of(&trace, OP_RECORD), ROUNDS);
+    trace_free(&trace);
+}
+
+static void a_handle_keeps_its_number_until_it_is_destroyed(void **state) {
+    (void)state;
+    enum { HANDLES = 5000 };
+    struct weir__numbers numbers;
+    bool is_new;
+    weir__numbers_open(&numbers);
+    for (uintptr_t key = 1; key <= HANDLES; key++) {
+        assert_int_equal(weir__numbers_find(&numbers, key), WEIR__UNSEEN);
+        const uint64_t number = weir__numbers_begin(&numbers, key, &is_new);
+        assert_int_equal(weir__numbers_find(&numbers, key), WEIR__UNSEEN); /* not before it is said to be seen */
+        weir__numbers_end(&numbers, key, number, is_new);
+        assert_true(is_new);
+        if (key % 3 == 0) assert_int_equal(weir__numbers_take(&numbers, key), key - 1);
+    }
+    for (uintptr_t key = 1; key <= HANDLES; key++)
+        assert_int_equal(weir__numbers_find(&numbers, key), key % 3 == 0 ? WEIR__UNSEEN : key - 1);
+    const uint64_t anew = weir__numbers_begin(&numbers, 3, &is_new);
+    weir__numbers_end(&numbers, 3, anew, is_new);
+    assert_int_equal(anew, HANDLES);
+    weir__numbers_begin(&numbers, 3, &is_new);
+    weir__numbers_end(&numbers, 3, anew, is_new);
+    assert_false(is_new);
+    weir__numbers_close(&numbers);
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+struct counting {
+    struct weir__trace *trace;
+    uint64_t blocks; /* atomic */
+};
+
+enum { BLOCKS_EACH = 400000 };
+
+static void *fill_windows(void *argument) {
+    struct counting *counting = argument;
+    for (int i = 0; i < BLOCKS_EACH; i++) {
+        const uint64_t block = __atomic_fetch_add(&counting->blocks, 1, __ATOMIC_RELAXED);
+        weir__trace_alloc(counting->trace, block, 12345, NULL);
+        weir__trace_free(counting->trace, block, NULL, true);
+    }
+    return NULL;
+}
+
+static void no_line_is_lost_or_cut_where_the_file_grows(void **state) {
+    (void)state;
+    struct counting counting = {.trace = open_trace()};
+    run_threads(fill_windows, &counting);
+    weir__trace_close(counting.trace);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    assert_true((uint64_t)ftell(file) > 2 * WEIR__TRACE_WINDOW_BYTES);
+    fclose(file);
+    struct trace trace = read_back();
+    assert_int_equal(trace.block_count, (uint64_t)THREADS * BLOCKS_EACH);
+    assert_int_equal(trace.op_count, 2 * (uint64_t)THREADS * BLOCKS_EACH);
+    trace_free(&trace);
+}
+
+static int make_file(void **state) {
+    (void)state;
+    const int descriptor = mkstemp(path);
+    return descriptor < 0 ? -1 : close(descriptor);
+}
+
+static int remove_file(void **state) {
+    (void)state;
+    return unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_threads_that_pass_things_on_stand_in_order),
+        cmocka_unit_test(a_number_is_not_seen_before_its_first_line_has_its_place),
+        cmocka_unit_test(a_handle_keeps_its_number_until_it_is_destroyed),
+        cmocka_unit_test(no_line_is_lost_or_cut_where_the_file_grows),
+    };
+    return cmocka_run_group_tests_name("trace order", tests, make_file, remove_file);
+}
