@@ -66,6 +66,8 @@ CUresult emu_enter(enum emu_entry entry, CUcontext *context);
 CUresult emu_leave(CUresult code);
 /* Charges what depends on the amounts. Needs the lock. */
 void emu_charge(enum emu_entry entry, size_t handles, size_t bytes);
+/* The call in hand does by itself what a call of `entry` does for one handle: charges all of that. Needs the lock. */
+void emu_charge_call(enum emu_entry entry, size_t bytes);
 
 /* ---- context.c -------------------------------------------------------------------------------------------------- */
 

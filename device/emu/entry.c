@@ -121,3 +121,8 @@ void emu_charge(enum emu_entry entry, size_t handles, size_t bytes) {
     const double ns = cost->handle_ns * (double)handles + cost->byte_ns * (double)bytes;
     if (ns > 0) emu_clock->charge(ns, false);
 }
+
+void emu_charge_call(enum emu_entry entry, size_t bytes) {
+    emu_clock->charge(emu_settings()->calls[entry].fixed_ns, false);
+    emu_charge(entry, 1, bytes);
+}

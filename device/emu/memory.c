@@ -488,6 +488,8 @@ size_t emu_memory_trim(CUmemoryPool pool, size_t bytes) {
         struct reservation *reservation = pool->idle;
         pool->idle = reservation->next_idle;
         given += reservation->range.bytes;
+        emu_charge_call(EMU_AT_cuMemUnmap, reservation->range.bytes);
+        emu_charge_call(EMU_AT_cuMemRelease, reservation->range.bytes);
         give_up(reservation, NULL);
     }
     return given;

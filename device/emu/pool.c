@@ -71,6 +71,13 @@ static size_t rounded(size_t bytes) {
     return (bytes + granule - 1) / granule * granule;
 }
 
+/* A pool pays for what it takes anew as a program does that takes pages itself; so does what it gives back (trim). */
+static void charge_new(size_t bytes) {
+    emu_charge_call(EMU_AT_cuMemCreate, bytes);
+    emu_charge_call(EMU_AT_cuMemMap, bytes);
+    emu_charge_call(EMU_AT_cuMemSetAccess, bytes);
+}
+
 static CUresult alloc_new(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
     CUmemoryPool pool = plain->pool;
     if (pool->most_bytes > 0) {
@@ -78,10 +85,13 @@ static CUresult alloc_new(const struct emu_plain *plain, size_t bytes, uintptr_t
         emu_pool_trim(pool, pool->most_bytes - bytes);
         if (pool->used + pool->kept > pool->most_bytes - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    const CUresult code = emu_memory_alloc_as(plain, bytes, start);
-    if (code != CUDA_ERROR_OUT_OF_MEMORY || pool->kept == 0) return code;
-    emu_pool_trim(pool, 0);
-    return emu_memory_alloc_as(plain, bytes, start);
+    CUresult code = emu_memory_alloc_as(plain, bytes, start);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pool->kept > 0) {
+        emu_pool_trim(pool, 0);
+        code = emu_memory_alloc_as(plain, bytes, start);
+    }
+    if (code == CUDA_SUCCESS) charge_new(bytes);
+    return code;
 }
 
 static CUresult alloc_once(const struct emu_plain *plain, size_t bytes, uintptr_t *start) {
