@@ -28,7 +28,7 @@ struct replay {
     struct moment steady, end;
     struct outcome before_steady; /* the target's figures at that moment */
     uint64_t begin_ns, call_ns;
-    uint32_t iterations;
+    uint32_t iterations, streams_made;
     bool timed;
 };
 
@@ -102,16 +102,24 @@ static uint64_t moment_ns(const struct replay *replay, const struct moment *mome
 
 /* ---- streams and events, made when first used ------------------------------------------------------------------- */
 
-static enum weir_status open_stream(struct replay *replay, uint32_t number) {
+static enum weir_status make_stream(struct replay *replay, uint32_t number) {
     struct run *run = &replay->run;
-    run_charging(run, false);
     enum weir_status status =
         check(replay, replay->driver->stream_create(&run->streams[number], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    if (status == WEIR_OK) {
-        run->stream_open[number] = true;
-        if (replay->target->stream_opened != NULL) replay->target->stream_opened(run, number);
-    }
-    run_charging(run, true);
+    if (status != WEIR_OK) return status;
+    run->stream_open[number] = true;
+    if (replay->target->stream_opened != NULL) replay->target->stream_opened(run, number);
+    return WEIR_OK;
+}
+
+/* In the order of the trace's numbers: the recorded pool came to know its streams in that order, and its places depend on
+ * it. */
+static enum weir_status open_stream(struct replay *replay, uint32_t number) {
+    enum weir_status status = WEIR_OK;
+    run_charging(&replay->run, false);
+    for (; status == WEIR_OK && replay->streams_made <= number; replay->streams_made += status == WEIR_OK)
+        status = make_stream(replay, replay->streams_made);
+    run_charging(&replay->run, true);
     return status;
 }
 
