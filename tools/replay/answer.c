@@ -81,7 +81,7 @@ static void put_line(FILE *out, const char *name, const char *format, ...) {
 
 /* All but the report's own advice, which is for the program that asked; ours follows. */
 static void put_report(FILE *out, const char *text) {
-    for (const char *at = text; *at != 0 && strncmp(at, "  what to try", strlen("  what to try")) != 0;) {
+    for (const char *at = text; *at != 0 && strncmp(at, "what to try", strlen("what to try")) != 0;) {
         size_t length = strcspn(at, "\n");
         fprintf(out, "  %.*s\n", (int)length, at);
         at += length + (at[length] == '\n');
@@ -130,19 +130,32 @@ static void put_fluid(const struct answer *answer, FILE *out) {
                 100 * slowdown);
 }
 
+/* Whether the run came to the third iteration; before it all counts as steady. */
+static bool reached_steady(const struct answer *answer) {
+    const struct outcome *outcome = answer->outcome;
+    uint32_t iterations = 0;
+    for (size_t i = 0; i < answer->trace->op_count; i++) {
+        const struct op *op = &answer->trace->ops[i];
+        if (outcome->ending != ENDED_COMPLETED && op->line >= outcome->failed_line) break;
+        iterations += op->kind == OP_ITERATION;
+    }
+    return iterations >= 3;
+}
+
 static void put_figures(const struct answer *answer, FILE *out) {
     const struct outcome *outcome = answer->outcome;
+    bool steady = reached_steady(answer);
     if (outcome->peak_held_bytes != NOT_KNOWN)
         put_line(out, "held at most", "%s of the device's memory", size_text(outcome->peak_held_bytes).is);
     if (outcome->peak_stranded_bytes != NOT_KNOWN)
         put_line(out, "stranded at most", "%s idle that the asking stream could not be given",
                  size_text(outcome->peak_stranded_bytes).is);
-    if (answer->trace->iteration_count < 3) /* then all of it is steady */
-        put_line(out, "memory calls", "%s", count_text(outcome->memory_calls).is);
-    else
+    if (steady)
         put_line(out, "memory calls", "%s, %s of them after the second iteration", count_text(outcome->memory_calls).is,
                  count_text(outcome->memory_calls_steady).is);
-    put_line(out, "order calls", answer->trace->iteration_count < 3 ? "%s" : "%s after the second iteration",
+    else
+        put_line(out, "memory calls", "%s", count_text(outcome->memory_calls).is);
+    put_line(out, "order calls", steady ? "%s after the second iteration" : "%s",
              count_text(outcome->order_calls_steady).is);
     if (outcome->page_moves != NOT_KNOWN)
         put_line(out, "pages moved", "%s%s%s", count_text(outcome->page_moves).is,
