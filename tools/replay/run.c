@@ -156,15 +156,16 @@ static enum weir_status record(struct replay *replay, const struct op *op, weir_
     return status;
 }
 
+/* In the place of a kept event another one is destroyed, which costs the same. */
 static enum weir_status destroy_event(struct replay *replay, uint32_t number) {
     struct run *run = &replay->run;
+    if (run->events[number] == NULL) return WEIR_OK;
+    enum weir_status status = run->event_kept[number] ? make_event(replay, number) : WEIR_OK;
+    if (status != WEIR_OK) return status;
     weir_event event = run->events[number];
-    if (event == NULL) return WEIR_OK;
     run->events[number] = NULL;
-    if (run->event_kept[number]) return WEIR_OK;
-    enum weir_status status = check(replay, replay->driver->event_destroy(event), "cuEventDestroy");
-    if (status == WEIR_OK) TELL(replay, event_destroyed, (told->self, event));
-    return status;
+    TELL(replay, event_destroyed, (told->self, event));
+    return check(replay, replay->driver->event_destroy(event), "cuEventDestroy");
 }
 
 /* ---- order and waits -------------------------------------------------------------------------------------------- */
