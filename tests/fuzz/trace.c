@@ -44,7 +44,7 @@ static void check_free(struct model *model, const struct op *op) {
     const struct op *alloc = model->blocks[op->block];
     FUZZ_HOLDS(alloc != NULL && op->bytes == alloc->bytes);
     FUZZ_HOLDS(op->kind == OP_FREE || op->stream == alloc->stream);
-    FUZZ_HOLDS(op->stream == alloc->stream || !model->destroyed[op->stream]);
+    FUZZ_HOLDS(op->kind != OP_FREE || !model->destroyed[op->stream]);
     model->blocks[op->block] = NULL;
     model->live -= op->bytes;
     model->rounded -= round_up(op->bytes);

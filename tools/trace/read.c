@@ -119,6 +119,10 @@ static bool read_align(struct reader *reader, struct words *words) {
     return true;
 }
 
+static bool is_destroyed(const struct reader *reader, uint32_t stream) {
+    return ids_find(&reader->streams, reader->trace->stream_ids[stream]) != stream;
+}
+
 /* What follows the block of an f. */
 static bool read_freed_where(struct reader *reader, struct words word, struct op *op) {
     uint64_t id;
@@ -131,6 +135,8 @@ static bool read_freed_where(struct reader *reader, struct words word, struct op
         return read_number(reader, word, &id) && find_event(reader, id, &op->event);
     } else if (first != 0) {
         return read_number(reader, word, &id) && reader_find_stream(reader, id, &op->stream);
+    } else if (is_destroyed(reader, op->stream)) {
+        op->kind = OP_FREE_ANY;
     }
     return true;
 }
@@ -140,12 +146,10 @@ static bool read_free(struct reader *reader, struct words *words) {
     uint64_t id;
     if (!read_next(reader, words, &id)) return false;
     const struct words where = next_word(words);
-    if (!read_no_more(reader, words)) return false;
-    op.block = ids_find(&reader->blocks, id);
-    const bool known = op.block != IDS_NONE;
-    if (known) op.stream = reader->states[op.block].stream;
-    if (!read_freed_where(reader, where, &op) || !find_live(reader, id, &op.block)) return false;
+    if (!read_no_more(reader, words) || !find_live(reader, id, &op.block)) return false;
     struct block_state *state = &reader->states[op.block];
+    op.stream = state->stream;
+    if (!read_freed_where(reader, where, &op)) return false;
     op.bytes = state->bytes;
     state->op = IDS_NONE;
     reader->requested_bytes -= state->bytes;

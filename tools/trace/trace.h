@@ -18,7 +18,8 @@ enum op_kind {
     OP_ALLOC,          /* m: block, stream, bytes */
     OP_LIVE,           /* p: the same; allocated before the trace began */
     OP_FREE,           /* f: block, stream (the one it was allocated on, where the line names none) */
-    OP_FREE_ANY,       /* f *: block, stream (the one it was allocated on); names no stream */
+    OP_FREE_ANY,       /* f *: block, stream (the one it was allocated on); names no stream. Also an f without a stream
+                          when the one it was allocated on has been destroyed */
     OP_FREE_AFTER,     /* f @: block, stream (as above), event */
     OP_NOTE,           /* u: block, stream */
     OP_WORK,           /* k: stream, ns */

@@ -73,7 +73,7 @@ static void a_destroyed_stream_gives_its_id_to_another(void **state) {
               "s 99999999999\n",
               &trace);
     assert_int_equal(trace.stream_count, 4);
-    assert_op(&trace, 2, (struct op){.kind = OP_FREE, .line = 5, .bytes = 1});
+    assert_op(&trace, 2, (struct op){.kind = OP_FREE_ANY, .line = 5, .bytes = 1});
     assert_op(&trace, 3, (struct op){.kind = OP_SYNC_STREAM, .line = 6, .stream = 1});
     assert_op(&trace, 6, (struct op){.kind = OP_SYNC_STREAM, .line = 10, .stream = 3});
     assert_string_equal(trace.stream_names[0], "first");
