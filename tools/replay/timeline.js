@@ -267,7 +267,12 @@ function draw_marks(pen, colour, bottom) {
   pen.font = '600 12px system-ui, sans-serif';
   pen.textAlign = right ? 'right' : 'left';
   pen.textBaseline = 'top';
-  pen.fillText(run.asked_bytes > 0 ? bytes(run.asked_bytes / UNIT) + ' refused' : 'ended here', x + (right ? -6 : 6), HEAD + 6);
+  const text = run.asked_bytes > 0 ? bytes(run.asked_bytes / UNIT) + ' refused' : 'ended here';
+  const long = pen.measureText(text).width;
+  pen.fillStyle = colour('--card');
+  pen.fillRect(right ? x - long - 12 : x + 2, HEAD + 8, long + 10, 20);
+  pen.fillStyle = colour('--limit');
+  pen.fillText(text, x + (right ? -7 : 7), HEAD + 12);
 }
 
 function measure() {
