@@ -41,7 +41,7 @@ static const char usage[] =
     "  --json[=FILE]         what was read, as JSON; without FILE on standard output (then -o is needed)\n"
     "  --help\n"
     "\n"
-    "docs/trace.md says what becomes of what. Exit status: 0 done; 1 failed; 2 bad input.\n";
+    "docs/convert.md says what becomes of what. Exit status: 0 done; 1 failed; 2 bad input.\n";
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 

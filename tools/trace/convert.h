@@ -117,6 +117,7 @@ struct conversion {
     size_t wait_count, waits_left_out, calls_left_out;
     size_t iteration_count, iteration_blocks;
 
+    uint64_t told_bytes;   /* live before, by a comment: it counts above the header of memory events */
     uint64_t hidden_bytes; /* live before, of which the table has no rows */
     uint64_t live_bytes;   /* while rows are read, or steps made; each block rounded as a trace's reader does */
     char *why;

@@ -25,7 +25,7 @@ void convert_read_comment(void *with, const char *text) {
     static const char words[] = "pre-existing live bytes ";
     struct conversion *conversion = with;
     const char *at = strstr(text, words);
-    if (at != NULL) conversion->hidden_bytes = strtoull(at + strlen(words), NULL, 10);
+    if (at != NULL) conversion->told_bytes = strtoull(at + strlen(words), NULL, 10);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */

@@ -100,11 +100,13 @@ static bool goes_together(struct conversion *conversion, const char *name, enum 
 
 static bool read_table(struct conversion *conversion, const struct convert_input *input, size_t count,
                        uint64_t hidden_bytes) {
+    conversion->told_bytes = 0;
     struct csv *csv =
         csv_open(input->name, input->input, convert_read_comment, conversion, conversion->why, conversion->room);
     if (csv == NULL) return false;
-    if (hidden_bytes > 0) conversion->hidden_bytes = hidden_bytes;
     const enum convert_form form = tell_form(csv);
+    if (form == FORM_EVENTS || form == FORM_MEMORY)
+        conversion->hidden_bytes = hidden_bytes > 0 ? hidden_bytes : conversion->told_bytes;
     bool read = form != FORM_NONE && goes_together(conversion, input->name, form, count);
     if (read) {
         conversion->name[form] = input->name;

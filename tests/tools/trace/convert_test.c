@@ -161,6 +161,18 @@ static void what_was_live_before_can_be_said(void **state) {
     assert_non_null(strstr(read_file(out_path), "\np 2 1048576 0\n"));
 }
 
+static void what_a_comment_says_was_live_before_counts_above_the_memory_events_alone(void **state) {
+    (void)state;
+    static const char work[] =
+        "# pre-existing live bytes 1125899906842624\nlaunch_us,thread,stream,gpu_dur_us\n1,1,0,1\n"
+        "# pre-existing live bytes 1125899906842624\n";
+    write_file(in_path, work, strlen(work));
+    assert_converts(convert("%s %s -o %s", fixture("convert_memory.csv"), in_path, out_path));
+    assert_non_null(strstr(read_file(out_path), "\np 2 8192 0\n"));
+    assert_converts(convert("%s %s -o %s", in_path, fixture("convert_memory.csv"), out_path));
+    assert_non_null(strstr(read_file(out_path), "\np 2 8192 0\n"));
+}
+
 static void a_block_that_ends_as_another_begins_frees_its_place(void **state) {
     (void)state;
     struct trace trace;
@@ -585,6 +597,7 @@ int main(void) {
         cmocka_unit_test(a_profilers_tables_are_merged_in_any_order),
         cmocka_unit_test(a_profilers_memory_events_alone_are_on_one_stream),
         cmocka_unit_test(what_was_live_before_can_be_said),
+        cmocka_unit_test(what_a_comment_says_was_live_before_counts_above_the_memory_events_alone),
         cmocka_unit_test(a_block_that_ends_as_another_begins_frees_its_place),
         cmocka_unit_test(the_same_table_may_be_written_in_several_ways),
         cmocka_unit_test(a_table_may_be_compressed_and_come_from_standard_input),
