@@ -20,6 +20,8 @@ usage: ./run.sh COMMAND [options]
   bench [pool]                 measures against peers in the same run; writes build/bench/pool.json
   bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
                                training steps (some minutes); writes build/bench/emulator.json
+  bench replay [quick]         the smallest and the honest devices of many traces, per-stream beside weir, under three laws of cost
+                               (at most 20 minutes on 2 cores; quick: few traces, 2 minutes); writes build/bench/replay.json
   build [PRESET]               dev (default), release, clang, asan, tsan, cuda
   install --prefix DIR         builds the release and installs it
   uninstall --prefix DIR       removes what install put there
@@ -210,6 +212,42 @@ bench_emulator() {
     cat "$out/emulator.json"
 }
 
+# bench_replay all|quick: traces made here, and, where they lie beside the project, those of ../shared/traces.
+bench_replay() {
+    local out=build/bench/traces shared="$ROOT/../shared/traces" name file traces=()
+    build dev -DWEIR_TESTS=OFF
+    mkdir -p "$out/made" "$out/real"
+    if [ "$1" = quick ]; then
+        traces=(--laws=page)
+        for name in gpt-dense moe-noac moe-fsdp2; do
+            build/bin/weir-trace gen "$name" --seed 1 -o "$out/made/$name-s1.trace.gz" 2> "$out/log" || die "$(cat "$out/log")"
+            traces+=("made/$name-s1=$out/made/$name-s1.trace.gz")
+        done
+    else
+        say "making traces"
+        build/bin/weir-trace gen suite "$out/made" 2> "$out/log" || die "$(cat "$out/log")"
+        for file in "$out"/made/*.trace.gz; do traces+=("made/$(basename "$file" .trace.gz)=$file"); done
+        traces+=(--laws=page)
+        for file in "$shared"/gen/*.trace.gz; do
+            [ ! -f "$file" ] || traces+=("shared/$(basename "$file" .trace.gz)=$file")
+        done
+    fi
+    bench_replay_real "$1" "$out" "$shared"
+    build/bin/weir-bench-replay --json=build/bench/replay.json --baseline=bench/baseline.tsv "${traces[@]}"
+}
+
+# Other programs' logs, made traces; adds to `traces`.
+bench_replay_real() {
+    local files=("$3"/pytorch/*.csv.gz "$3"/lifetimes/somas_*.csv) file name
+    [ -d "$3" ] || { say "SKIPPED: other programs' logs, since there is no $3"; return 0; }
+    [ "$1" != quick ] || files=("$3/pytorch/niu_fwdbwd_150.csv.gz")
+    for file in "${files[@]}"; do
+        name=$(basename "${file%.gz}" .csv)
+        build/bin/weir-trace convert "$file" -o "$2/real/$name.trace.gz" 2> "$2/log" || die "$(cat "$2/log")"
+        traces+=("real/$name=$2/real/$name.trace.gz")
+    done
+}
+
 # json_number KEY FILE: the first number under that key.
 json_number() { grep -o "\"$1\": *[0-9]*" "$2" | head -1 | grep -o '[0-9]*$'; }
 
@@ -292,6 +330,10 @@ bench)
             die "bench emulator: SEEDS is a number from 1 to 1000000, not '${2-}'" 2
         fi
         ;;
+    replay)
+        [ $# -le 2 ] || die "bench replay takes one word, not also '$3'" 2
+        case ${2-all} in all | quick) ;; *) die "bench replay takes no '$2'; known: quick" 2 ;; esac
+        ;;
     esac
     need_packages "$BUILD_PACKAGES"
     case ${1:-pool} in
@@ -301,7 +343,8 @@ bench)
         build/bin/weir-bench-pool --json=build/bench/pool.json
         ;;
     emulator) bench_emulator "${2:-1000}" ;;
-    *) die "unknown benchmark '$1'; known: pool, emulator" 2 ;;
+    replay) bench_replay "${2:-all}" ;;
+    *) die "unknown benchmark '$1'; known: pool, emulator, replay" 2 ;;
     esac
     ;;
 build)

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How large a device must be, and what it costs to do with less: weir-replay over many traces, the policy per-stream
+ * beside weir's own, under each law of what the driver's memory calls cost. Prints a table beside what PyTorch's allocator
+ * needed (baseline.tsv), and how fast the replay itself is.
+ *
+ * Usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=LIST] NAME=TRACE ...
+ * --laws is for the traces that follow it. A trace that does not say how long work takes is replayed without a clock, once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tools/trace/trace.h"
+
+enum { EXIT_BAD_INPUT = 2, MOST_TRACES = 256, LAWS = 3, MOST_ROWS = MOST_TRACES * 2 * LAWS, SPEED_RUNS = 5 };
+
+#define SPEED_GOAL_CLOCK    0.5e6 /* operations a second */
+#define SPEED_GOAL_NO_CLOCK 2e6
+#define NEAR_BASELINE       0.05
+
+static const char *const law_names[LAWS] = {"page", "handle", "range"};
+
+struct subject {
+    char name[64];
+    const char *path;
+    bool laws[LAWS]; /* all false: it has no work */
+    double live_gib;
+    size_t operations;
+};
+
+/* One call of weir-replay. */
+struct row {
+    const struct subject *subject;
+    const char *allocator; /* weir, per-stream */
+    const char *law;       /* NULL: no clock */
+    char json_path[PATH_MAX];
+    pid_t process; /* while it runs */
+    json_t *report;
+};
+
+static struct bench {
+    char replay[PATH_MAX];
+    const char *json_path, *baseline_path;
+    unsigned jobs;
+    struct subject subjects[MOST_TRACES];
+    size_t subject_count;
+    struct row rows[MOST_ROWS];
+    size_t row_count;
+    struct baseline {
+        char name[64];
+        double default_min;
+    } baseline[64];
+    size_t baseline_count;
+} bench;
+
+static int bad(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int bad(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "weir-bench-replay: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    return EXIT_BAD_INPUT;
+}
+
+/* ---- what to do ------------------------------------------------------------------------------------------------- */
+
+static int read_laws(const char *list, bool laws[LAWS]) {
+    memset(laws, 0, LAWS * sizeof *laws);
+    for (const char *at = list; *at != 0;) {
+        size_t length = strcspn(at, ","), law = 0;
+        while (law < LAWS && (strlen(law_names[law]) != length || strncmp(at, law_names[law], length) != 0)) law++;
+        if (law == LAWS) return bad("--laws=%s: expected some of page, handle, range", list);
+        laws[law] = true;
+        at += length + (at[length] == ',');
+    }
+    return *list != 0 ? 0 : bad("--laws= names none of page, handle, range");
+}
+
+static int add_subject(const char *argument, const bool laws[LAWS]) {
+    const char *equals = strchr(argument, '=');
+    struct subject *subject = &bench.subjects[bench.subject_count];
+    struct trace trace;
+    char why[512];
+    if (equals == NULL || equals == argument || equals[1] == 0) return bad("'%s' is not NAME=TRACE", argument);
+    if (bench.subject_count == MOST_TRACES) return bad("more than %d traces", MOST_TRACES);
+    if ((size_t)(equals - argument) >= sizeof subject->name) return bad("'%s': the name is too long", argument);
+    if (!trace_read(equals + 1, &trace, why, sizeof why)) return bad("%s", why);
+    snprintf(subject->name, sizeof subject->name, "%.*s", (int)(equals - argument), argument);
+    subject->path = equals + 1;
+    subject->live_gib = (double)trace.peak_live_bytes / (1 << 30);
+    subject->operations = trace.op_count;
+    for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && laws[i];
+    trace_free(&trace);
+    bench.subject_count++;
+    return 0;
+}
+
+static int read_jobs(const char *value) {
+    char *end;
+    long jobs = strtol(value, &end, 10);
+    if (*value == 0 || *end != 0 || jobs < 1 || jobs > 64) return bad("--jobs=%s: expected 1 to 64", value);
+    bench.jobs = (unsigned)jobs;
+    return 0;
+}
+
+static int read_argument(const char *argument, bool laws[LAWS]) {
+    const char *value = strchr(argument, '=') != NULL ? strchr(argument, '=') + 1 : "";
+    if (strncmp(argument, "--laws=", 7) == 0) return read_laws(value, laws);
+    if (strncmp(argument, "--jobs=", 7) == 0) return read_jobs(value);
+    if (strncmp(argument, "--json=", 7) == 0) return *(bench.json_path = value) != 0 ? 0 : bad("--json= needs a file");
+    if (strncmp(argument, "--baseline=", 11) == 0)
+        return *(bench.baseline_path = value) != 0 ? 0 : bad("--baseline= needs a file");
+    if (argument[0] == '-') return bad("unknown option %s", argument);
+    return add_subject(argument, laws);
+}
+
+static int read_arguments(int count, char **argument) {
+    bool laws[LAWS] = {true, true, true};
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    bench.jobs = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
+    for (int i = 1; i < count; i++) {
+        int status = read_argument(argument[i], laws);
+        if (status != 0) return status;
+    }
+    if (bench.json_path == NULL) return bad("--json=FILE says where the figures go");
+    return bench.subject_count > 0 ? 0 : bad("no NAME=TRACE is given");
+}
+
+static int read_baseline(void) {
+    char line[512];
+    FILE *file = bench.baseline_path != NULL ? fopen(bench.baseline_path, "re") : NULL;
+    if (bench.baseline_path == NULL) return 0;
+    if (file == NULL) return bad("%s: %s", bench.baseline_path, strerror(errno));
+    while (fgets(line, sizeof line, file) != NULL && bench.baseline_count < 64) {
+        struct baseline *entry = &bench.baseline[bench.baseline_count];
+        double live;
+        if (sscanf(line, "%63s %lf %lf", entry->name, &live, &entry->default_min) == 3) bench.baseline_count++;
+    }
+    fclose(file);
+    return 0;
+}
+
+/* weir-replay lies beside this program. */
+static bool find_replay(void) {
+    char folder[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (length <= 0) return false;
+    folder[length] = 0;
+    *strrchr(folder, '/') = 0;
+    return snprintf(bench.replay, sizeof bench.replay, "%s/weir-replay", folder) < (int)sizeof bench.replay &&
+           access(bench.replay, X_OK) == 0;
+}
+
+static void add_row(const struct subject *subject, const char *allocator, const char *law) {
+    struct row *row = &bench.rows[bench.row_count];
+    *row = (struct row){.subject = subject, .allocator = allocator, .law = law};
+    snprintf(row->json_path, sizeof row->json_path, "%.4000s.%zu", bench.json_path, bench.row_count);
+    bench.row_count++;
+}
+
+/* The laws say what mapping costs, and per-stream maps nothing: one run stands for all of them. */
+static void list_rows(void) {
+    for (size_t i = 0; i < bench.subject_count; i++) {
+        const struct subject *subject = &bench.subjects[i];
+        const char *first = NULL;
+        for (size_t law = LAWS; law-- > 0;)
+            if (subject->laws[law]) first = law_names[law];
+        add_row(subject, "per-stream", first);
+        if (first == NULL) add_row(subject, "weir", NULL);
+        for (size_t law = 0; law < LAWS; law++)
+            if (subject->laws[law]) add_row(subject, "weir", law_names[law]);
+    }
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
+
+static void become_replay(char *const *arguments) {
+    int none = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (none >= 0) dup2(none, 1);
+    execv(arguments[0], arguments);
+    _exit(127);
+}
+
+static bool begin(struct row *row) {
+    char policy[32], json[PATH_MAX + 16];
+    snprintf(policy, sizeof policy, "--policy=%s", strcmp(row->allocator, "weir") == 0 ? "latency" : row->allocator);
+    snprintf(json, sizeof json, "--json=%s", row->json_path);
+    char law[32] = "--clock=none";
+    if (row->law != NULL) snprintf(law, sizeof law, "--law=%s", row->law);
+    char *arguments[] = {bench.replay,
+                         (char *)(uintptr_t)row->subject->path,
+                         policy,
+                         (char[]){"--jobs=1"},
+                         json,
+                         (char[]){"--scan"},
+                         (char[]){"--curve=1.0:1.5:0.05"},
+                         law,
+                         row->law != NULL ? (char[]){"--honest=1%"} : NULL,
+                         NULL};
+    row->process = fork();
+    if (row->process == 0) become_replay(arguments);
+    return row->process > 0;
+}
+
+static bool finish(struct row *row, int status) {
+    json_error_t error;
+    row->process = 0;
+    row->report = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? json_load_file(row->json_path, 0, &error) : NULL;
+    unlink(row->json_path);
+    if (row->report != NULL) return true;
+    fprintf(stderr, "weir-bench-replay: weir-replay %s (%s, %s) ended with %d and gave no answer\n", row->subject->path,
+            row->allocator, row->law != NULL ? row->law : "no clock",
+            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    return false;
+}
+
+static struct row *row_of(pid_t process) {
+    for (size_t i = 0; i < bench.row_count; i++)
+        if (bench.rows[i].process == process) return &bench.rows[i];
+    return NULL;
+}
+
+static bool run_rows(void) {
+    size_t begun = 0, running = 0, done = 0;
+    bool good = true;
+    while ((good && begun < bench.row_count) || running > 0) {
+        while (good && begun < bench.row_count && running < bench.jobs) {
+            good = begin(&bench.rows[begun++]);
+            running += good;
+        }
+        int status;
+        pid_t process = running > 0 ? waitpid(-1, &status, 0) : -1;
+        struct row *row = process > 0 ? row_of(process) : NULL;
+        if (row == NULL) continue;
+        running--;
+        good = finish(row, status) && good;
+        if (isatty(2)) fprintf(stderr, "\r\033[K%zu of %zu %s", ++done, bench.row_count, row->subject->name);
+    }
+    if (isatty(2)) fprintf(stderr, "\r\033[K");
+    return good;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+static json_t *copy_of(const json_t *from, const char *const *keys) {
+    json_t *to = json_object();
+    for (; *keys != NULL; keys++) json_object_set(to, *keys, json_object_get(from, *keys));
+    return to;
+}
+
+static json_t *entry_of(const struct row *row, const char *law) {
+    static const char *const kept[] = {
+        "min_capacity_ratio", "honest_capacity_ratio", "fails_above", "peak_live_bytes", "operations", NULL};
+    static const char *const of_point[] = {"capacity_ratio", "outcome",        "slowdown", "memory_calls_steady",
+                                           "page_moves",     "fluid_slowdown", NULL};
+    json_t *entry = copy_of(row->report, kept), *curve = json_array(), *point;
+    size_t index;
+    json_object_set_new(entry, "trace", json_string(row->subject->name));
+    json_object_set_new(entry, "allocator", json_string(row->allocator));
+    json_object_set_new(entry, "law", law != NULL ? json_string(law) : json_null());
+    json_array_foreach(json_object_get(row->report, "curve"), index, point)
+        json_array_append_new(curve, copy_of(point, of_point));
+    json_object_set_new(entry, "curve", curve);
+    return entry;
+}
+
+static json_t *entries(void) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < bench.row_count; i++) {
+        const struct row *row = &bench.rows[i];
+        if (row->law == NULL || strcmp(row->allocator, "weir") == 0)
+            json_array_append_new(list, entry_of(row, row->law));
+        else
+            for (size_t law = 0; law < LAWS; law++)
+                if (row->subject->laws[law]) json_array_append_new(list, entry_of(row, law_names[law]));
+    }
+    return list;
+}
+
+static bool write_json(double clock_speed, double bare_speed) {
+    json_t *json = json_pack("{s:b, s:f, s:f, s:o}", "emulated", 1, "operations_per_s_virtual_clock", clock_speed,
+                             "operations_per_s_no_clock", bare_speed, "traces", entries());
+    bool written = json != NULL && json_dump_file(json, bench.json_path, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
+    json_decref(json);
+    if (!written) fprintf(stderr, "weir-bench-replay: %s can't be written\n", bench.json_path);
+    return written;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+static double number_of(const struct row *row, const char *key) {
+    const json_t *value = row != NULL ? json_object_get(row->report, key) : NULL;
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static const struct row *find_row(const struct subject *subject, const char *allocator, const char *law) {
+    for (size_t i = 0; i < bench.row_count; i++) {
+        const struct row *row = &bench.rows[i];
+        if (row->subject == subject && strcmp(row->allocator, allocator) == 0 &&
+            (law == NULL || (row->law != NULL && strcmp(row->law, law) == 0)))
+            return row;
+    }
+    return NULL;
+}
+
+/* Of the trace of that name, whatever its group is. */
+static double baseline_of(const struct subject *subject) {
+    const char *slash = strrchr(subject->name, '/'), *name = slash != NULL ? slash + 1 : subject->name;
+    for (size_t i = 0; i < bench.baseline_count; i++)
+        if (strcmp(bench.baseline[i].name, name) == 0) return bench.baseline[i].default_min;
+    return (double)NAN;
+}
+
+static void put_ratio(double ratio, bool asked) {
+    if (isfinite(ratio))
+        printf(" %8.3f", ratio);
+    else
+        printf(" %8s", asked ? "none" : "-");
+}
+
+static void put_subject(const struct subject *subject) {
+    const struct row *per_stream = find_row(subject, "per-stream", NULL), *weir = find_row(subject, "weir", NULL);
+    size_t again = json_array_size(json_object_get(per_stream->report, "fails_above"));
+    bool timed = per_stream->law != NULL;
+    printf("%-40s %7.2f", subject->name, subject->live_gib);
+    put_ratio(baseline_of(subject), false);
+    put_ratio(number_of(per_stream, "min_capacity_ratio"), true);
+    printf(" %6zu", again);
+    put_ratio(number_of(per_stream, "honest_capacity_ratio"), timed);
+    put_ratio(number_of(weir, "min_capacity_ratio"), true);
+    for (size_t law = 0; law < LAWS; law++)
+        put_ratio(number_of(find_row(subject, "weir", law_names[law]), "honest_capacity_ratio"), subject->laws[law]);
+    printf("\n");
+}
+
+static int by_value(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+static double median(double *values, size_t count) {
+    qsort(values, count, sizeof *values, by_value);
+    return count == 0 ? (double)NAN : (values[count / 2] + values[(count - 1) / 2]) / 2;
+}
+
+static size_t group_length(const struct subject *subject) { return strcspn(subject->name, "/"); }
+
+/* Per-stream beside the default allocator, over the traces of a group that both have. */
+static void put_medians(const struct subject *first) {
+    double ours[MOST_TRACES], theirs[MOST_TRACES], weir[MOST_TRACES];
+    size_t count = 0;
+    for (size_t i = 0; i < bench.subject_count; i++) {
+        const struct subject *subject = &bench.subjects[i];
+        bool same = group_length(subject) == group_length(first) &&
+                    strncmp(subject->name, first->name, group_length(first)) == 0;
+        double ratio = number_of(find_row(subject, "per-stream", NULL), "min_capacity_ratio");
+        if (!same || isnan(baseline_of(subject)) || isnan(ratio)) continue;
+        ours[count] = ratio;
+        weir[count] = number_of(find_row(subject, "weir", NULL), "min_capacity_ratio");
+        theirs[count++] = baseline_of(subject);
+    }
+    if (count == 0) return;
+    double one = median(ours, count), other = median(theirs, count), apart = one / other - 1;
+    printf("%.*s: medians of the smallest devices of %zu traces: per-stream %.3f, PyTorch's default %.3f (%+.1f %%, "
+           "within %.0f %%: %s), weir %.3f\n",
+           (int)group_length(first), first->name, count, one, other, 100 * apart, 100 * NEAR_BASELINE,
+           fabs(apart) <= NEAR_BASELINE ? "yes" : "no", median(weir, count));
+}
+
+static void put_table(void) {
+    printf(
+        "\nSmallest and honest (1 %% slower) devices, multiples of the peak of live bytes; emulated, profile gh200.\n"
+        "again: devices tried above the smallest on which per-stream fails.\n"
+        "%-40s %7s %8s %24s %35s\n%-40s %7s %8s %8s %6s %8s %8s %26s\n",
+        "", "peak", "default", "per-stream", "weir", "", "GiB", "min", "min", "again", "honest", "min",
+        "honest: page handle range");
+    for (size_t i = 0; i < bench.subject_count; i++) put_subject(&bench.subjects[i]);
+    for (size_t i = 0; i < bench.subject_count; i++) {
+        const struct subject *subject = &bench.subjects[i];
+        bool first = i == 0 || group_length(subject) != group_length(subject - 1) ||
+                     strncmp(subject->name, subject[-1].name, group_length(subject)) != 0;
+        if (first) put_medians(subject);
+    }
+}
+
+/* ---- speed ------------------------------------------------------------------------------------------------------ */
+
+/* Operations a second of CPU time: reading is not in it, the pool and the emulated driver are. The median of several runs. */
+static double speed(const struct subject *subject, const char *clock) {
+    double found[SPEED_RUNS];
+    size_t count = 0;
+    char command[3 * PATH_MAX];
+    snprintf(command, sizeof command, "'%s' '%s' --capacity=1.5x --jobs=1 --clock=%s --json", bench.replay,
+             subject->path, clock);
+    for (int i = 0; i < SPEED_RUNS; i++) {
+        FILE *pipe = popen(command, "re");
+        json_t *json = pipe != NULL ? json_loadf(pipe, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+        const json_t *value = json_object_get(json, "ns_per_op");
+        if (json_is_number(value) && json_number_value(value) > 0) found[count++] = 1e9 / json_number_value(value);
+        json_decref(json);
+        if (pipe != NULL) pclose(pipe);
+    }
+    return median(found, count);
+}
+
+static void put_speed(const char *what, double speed_now, double goal) {
+    printf("%s: %.2f million operations a second (goal: %.1f)\n", what, speed_now / 1e6, goal / 1e6);
+}
+
+/* The longest trace that has work: what a process takes to begin and end weighs least there. */
+static const struct subject *longest(void) {
+    const struct subject *found = &bench.subjects[0];
+    for (size_t i = 1; i < bench.subject_count; i++) {
+        const struct subject *subject = &bench.subjects[i];
+        bool timed = subject->laws[0] || subject->laws[1] || subject->laws[2];
+        if (timed && subject->operations > found->operations) found = subject;
+    }
+    return found;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int main(int count, char **argument) {
+    double began = seconds();
+    if (count == 2 && strcmp(argument[1], "--help") == 0) {
+        printf("usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=page,handle,range] "
+               "NAME=TRACE ...\n");
+        return 0;
+    }
+    int status = read_arguments(count, argument);
+    if (status == 0) status = read_baseline();
+    if (status != 0) return status;
+    if (!find_replay()) return bad("there is no weir-replay beside this program"), EXIT_FAILURE;
+    const struct subject *subject = longest();
+    double clock_speed = speed(subject, "virtual"), bare_speed = speed(subject, "none");
+    list_rows();
+    if (!run_rows() || !write_json(clock_speed, bare_speed)) return EXIT_FAILURE;
+    put_table();
+    printf("replaying %s under the policy latency on 1.5 x the peak:\n", subject->name);
+    put_speed("  with the virtual clock", clock_speed, SPEED_GOAL_CLOCK);
+    put_speed("  without a clock", bare_speed, SPEED_GOAL_NO_CLOCK);
+    printf("%zu calls of weir-replay, %.0f s; %s\n", bench.row_count, seconds() - began, bench.json_path);
+    for (size_t i = 0; i < bench.row_count; i++) json_decref(bench.rows[i].report);
+    return EXIT_SUCCESS;
+}
