@@ -83,7 +83,7 @@ struct call {
 
 struct lifetime {
     uint64_t lower, upper;
-    uint64_t line;
+    uint64_t offset; /* of its row */
 };
 
 enum convert_form { FORM_NONE, FORM_EVENTS, FORM_MEMORY, FORM_LAUNCHES, FORM_CALLS, FORM_LIFETIMES, FORM_COUNT };

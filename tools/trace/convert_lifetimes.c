@@ -17,7 +17,7 @@ struct lifetime_columns {
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static bool read_row(struct conversion *conversion, struct csv *csv, const struct lifetime_columns *column) {
-    struct lifetime lifetime = {.line = csv_line(csv)};
+    struct lifetime lifetime = {.offset = csv_offset(csv)};
     uint64_t bytes;
     uint32_t block;
     bool added;
@@ -32,7 +32,7 @@ static bool read_row(struct conversion *conversion, struct csv *csv, const struc
     if (lifetime.upper <= lifetime.lower)
         return csv_complain(csv, column->upper, "a lifetime from %" PRIu64 " ends at %" PRIu64 ": it has no length",
                             lifetime.lower, lifetime.upper);
-    conversion->blocks[block] = (struct convert_block){.bytes = bytes, .line = lifetime.line};
+    conversion->blocks[block] = (struct convert_block){.bytes = bytes, .line = csv_line(csv)};
     conversion->lifetimes[block] = lifetime;
     conversion->lifetime_count = conversion->block_count;
     return true;
@@ -65,9 +65,11 @@ static bool push_begin(struct conversion *conversion, uint32_t block) {
     const struct convert_block *known = &conversion->blocks[block];
     if (convert_rounded(known->bytes) > TRACE_MOST_BYTES - conversion->live_bytes)
         return convert_fail(conversion,
-                            "%s: line %" PRIu64 ": %" PRIu64 " bytes more than the %" PRIu64
+                            "%s: line %" PRIu64 " (byte %" PRIu64 "), column size: %" PRIu64
+                            " bytes more than the %" PRIu64
                             " that are live (blocks rounded up to 512): the limit is 2^50 at once",
-                            conversion->name[FORM_LIFETIMES], known->line, known->bytes, conversion->live_bytes);
+                            conversion->name[FORM_LIFETIMES], known->line, conversion->lifetimes[block].offset,
+                            known->bytes, conversion->live_bytes);
     conversion->live_bytes += convert_rounded(known->bytes);
     return convert_push(conversion, &conversion->steps, (struct step){.kind = STEP_ALLOC, .block = block});
 }

@@ -42,7 +42,7 @@ bool csv_complain(struct csv *csv, int column, const char *format, ...) {
     csv->bad = true;
     char where[200], what[400];
     const bool in_column = column >= 0 && column < csv->field_count;
-    snprintf(where, sizeof where, "line %" PRIu64 ", byte %" PRIu64, csv->line,
+    snprintf(where, sizeof where, "line %" PRIu64 " (byte %" PRIu64 ")", csv->line,
              in_column ? csv->fields[column].offset : csv->line_offset);
     va_list arguments;
     va_start(arguments, format);
@@ -216,6 +216,8 @@ enum csv_next csv_next(struct csv *csv) {
 }
 
 uint64_t csv_line(const struct csv *csv) { return csv->line; }
+
+uint64_t csv_offset(const struct csv *csv) { return csv->line_offset; }
 
 const char *csv_text(const struct csv *csv, int column) { return csv->fields[column].text; }
 

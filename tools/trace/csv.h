@@ -32,7 +32,8 @@ int csv_column(const struct csv *csv, const char *name);
 
 enum csv_next { CSV_ROW, CSV_END, CSV_BAD };
 enum csv_next csv_next(struct csv *csv);
-uint64_t csv_line(const struct csv *csv); /* of the row, from 1 */
+uint64_t csv_line(const struct csv *csv);   /* of the row, from 1 */
+uint64_t csv_offset(const struct csv *csv); /* of the row */
 
 /* Of the row. A text lasts until the next one. */
 const char *csv_text(const struct csv *csv, int column);

@@ -350,49 +350,52 @@ static void without_being_asked_nothing_is_marked(void **state) {
 static const struct refusal {
     const char *table, *sentence;
 } refusals[] = {
-    {"", ": line 0, byte 0: the text ends before a header line"},
+    {"", ": line 0 (byte 0): the text ends before a header line"},
     {"# nothing\n\n", ": the text ends before a header line"},
-    {"weir-trace 1\nm 0 1 0\n", ": line 1, byte 0: the header names no table that is known"},
+    {"weir-trace 1\nm 0 1 0\n", ": line 1 (byte 0): the header names no table that is known"},
     {"op,id,size,time_us\n",
-     ": line 1, byte 0: column 'stream' is missing: a table of memory events has op, id, size,"},
-    {"launch_us,thread,stream\n", ": line 1, byte 0: column 'gpu_dur_us' is missing"},
+     ": line 1 (byte 0): column 'stream' is missing: a table of memory events has op, id, size,"},
+    {"launch_us,thread,stream\n", ": line 1 (byte 0): column 'gpu_dur_us' is missing"},
     {"id,lower,size\n", "column 'upper' is missing: a table of lifetimes has id, lower, upper, size"},
-    {"id,lower,upper,size,id\n", ": line 1, byte 20: the header names column 'id' twice"},
+    {"id,lower,upper,size,id\n", ": line 1 (byte 20): the header names column 'id' twice"},
     {EVENTS, ": the table has no rows"},
-    {EVENTS "a,0,512,0\n", ": line 2, byte 26: the line has 4 fields, the header names 5"},
-    {EVENTS "a,0,512,0,0,0\n", ": line 2, byte 26: the line has 6 fields"},
-    {EVENTS "x,0,512,0,0\n", ": line 2, byte 26, column op: 'x' is no event: one letter of parfSs"},
-    {EVENTS ",0,512,0,0\n", ": line 2, byte 26, column op: '' is no event"},
-    {EVENTS "a,0,1e3,0,0\n", ": line 2, byte 30, column size: '1e3' is not a whole number from 0"},
+    {EVENTS "a,0,512,0\n", ": line 2 (byte 26): the line has 4 fields, the header names 5"},
+    {EVENTS "a,0,512,0,0,0\n", ": line 2 (byte 26): the line has 6 fields"},
+    {EVENTS "x,0,512,0,0\n", ": line 2 (byte 26), column op: 'x' is no event: one letter of parfSs"},
+    {EVENTS ",0,512,0,0\n", ": line 2 (byte 26), column op: '' is no event"},
+    {EVENTS "a,0,1e3,0,0\n", ": line 2 (byte 30), column size: '1e3' is not a whole number from 0"},
     {EVENTS "a,0,-1,0,0\n", ", column size: '-1' is not a whole number from 0"},
     {EVENTS "a,0,,0,0\n", ", column size: '' is not a whole number from 0"},
     {EVENTS "a,0,18446744073709551616,0,0\n", ", column size: 18446744073709551616 is too large"},
     {EVENTS "a,0,1125899906842625,0,0\n", "column size: 1125899906842625 bytes more than the 0 that are live"},
     {EVENTS "a,0,1125899906842624,0,0\na,1,1,0,0\n",
-     ": line 3, byte 55, column size: 1 bytes more than the 1125899906842624"},
-    {EVENTS "a,-1,512,0,0\n", ": line 2, byte 28, column id: '-1' is not a whole number"},
-    {EVENTS "a,0,512,x,0\n", ": line 2, byte 34, column stream: 'x' is not a whole number"},
-    {EVENTS "a,0,512,0,soon\n", ": line 2, byte 36, column time_us: 'soon' is not a time in microseconds"},
+     ": line 3 (byte 55), column size: 1 bytes more than the 1125899906842624"},
+    {EVENTS "a,-1,512,0,0\n", ": line 2 (byte 28), column id: '-1' is not a whole number"},
+    {EVENTS "a,0,512,x,0\n", ": line 2 (byte 34), column stream: 'x' is not a whole number"},
+    {EVENTS "a,0,512,0,soon\n", ": line 2 (byte 36), column time_us: 'soon' is not a time in microseconds"},
     {EVENTS "a,0,512,0,1.\n", "column time_us: '1.' is not a time"},
     {EVENTS "a,0,512,0,99999999999999999999\n", "column time_us: 99999999999999999999 microseconds are too many"},
     {EVENTS "a,0,512,0,5\na,1,512,0,4.5\n",
-     ": line 3, byte 48, column time_us: time goes backwards: line 2 was 0.500 us"},
-    {EVENTS "f,0,512,0,0\n", ": line 2, byte 28, column id: '0' was never allocated"},
-    {EVENTS "a,0,512,0,0\nr,0,512,0,0\nr,0,512,0,0\n", ": line 4, byte 52, column id: '0' was freed before, at line 3"},
+     ": line 3 (byte 48), column time_us: time goes backwards: line 2 was 0.500 us"},
+    {EVENTS "f,0,512,0,0\n", ": line 2 (byte 28), column id: '0' was never allocated"},
+    {EVENTS "a,0,512,0,0\nr,0,512,0,0\nr,0,512,0,0\n",
+     ": line 4 (byte 52), column id: '0' was freed before, at line 3"},
     {EVENTS "a,0,512,0,0\nf,0,512,0,0\nf,0,512,0,0\n", "column id: '0' was freed before, at line 3"},
     {EVENTS "a,0,512,0,0\nf,0,512,0,0\nr,0,512,0,0\n", "column id: '0' was freed before, at line 3"},
-    {EVENTS "a,0,512,0,0\nr,0,512,0,0\na,0,512,0,0\n", ": line 4, byte 52, column id: '0' was named before, at line 3"},
+    {EVENTS "a,0,512,0,0\nr,0,512,0,0\na,0,512,0,0\n",
+     ": line 4 (byte 52), column id: '0' was named before, at line 3"},
     {EVENTS "a,0,512,0,0\na,0,512,0,0\n", "column id: '0' was named before, at line 2"},
     {EVENTS "a,0,512,0,0\nf,0,511,0,0\n", "column size: 511 bytes are freed of a block of 512 (line 2)"},
     {EVENTS "a,0,512,0,0\np,1,512,0,0\n", "column op: 'p' is a block from before the recording, which began at line 2"},
     {EVENTS "S,-1,1125899906842625,0,0\n", "column size: a reserve that changes by 1125899906842625 bytes"},
-    {EVENTS "a,\"0,512,0,0\n", ": line 2, byte 28, column id: a quoted field does not end in its line"},
-    {EVENTS "a,\"0\"x,512,0,0\n", ": line 2, byte 28, column id: 'x' follows a quoted field"},
-    {LIVES "0,5,5,1\n", ": line 2, byte 24, column upper: a lifetime from 5 ends at 5: it has no length"},
+    {EVENTS "a,\"0,512,0,0\n", ": line 2 (byte 28), column id: a quoted field does not end in its line"},
+    {EVENTS "a,\"0\"x,512,0,0\n", ": line 2 (byte 28), column id: 'x' follows a quoted field"},
+    {LIVES "0,5,5,1\n", ": line 2 (byte 24), column upper: a lifetime from 5 ends at 5: it has no length"},
     {LIVES "0,5,4,1\n", "column upper: a lifetime from 5 ends at 4"},
-    {LIVES "0,5,6,1\n0,7,8,1\n", ": line 3, byte 28, column id: '0' was named before, at line 2"},
+    {LIVES "0,5,6,1\n0,7,8,1\n", ": line 3 (byte 28), column id: '0' was named before, at line 2"},
     {LIVES "0,5,6,1125899906842625\n", "column size: 1125899906842625 is too large, the limit is 1125899906842624"},
-    {LIVES "0,5,6,1125899906842624\n1,4,6,1\n", ": line 2: 1125899906842624 bytes more than the 512 that are live"},
+    {LIVES "0,5,6,1125899906842624\n1,4,6,1\n",
+     ": line 2 (byte 20), column size: 1125899906842624 bytes more than the 512 that are live"},
     {LIVES, ": the table has no rows"},
     {WORK "1,0,7,1\n", " says nothing of memory: give the profiler's memory events"},
     {"call,thread,time_us\n", " says nothing of memory"},
@@ -416,7 +419,7 @@ static void a_bad_table_is_refused_with_place_and_reason(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         assert_refused(refusals[i].table, strlen(refusals[i].table), refusals[i].sentence);
-    assert_refused("op,id\0,size,stream,time_us\n", 27, ": line 1, byte 0: the line holds a byte of value 0");
+    assert_refused("op,id\0,size,stream,time_us\n", 27, ": line 1 (byte 0): the line holds a byte of value 0");
 }
 
 static void a_table_past_the_limits_is_refused(void **state) {
@@ -424,26 +427,26 @@ static void a_table_past_the_limits_is_refused(void **state) {
     static char table[1 << 17];
     memset(table, 'x', 5000);
     table[5000] = '\0';
-    assert_refused(table, 5000, ": line 1, byte 0: the line is longer than 4096 bytes");
+    assert_refused(table, 5000, ": line 1 (byte 0): the line is longer than 4096 bytes");
     memset(table, ',', 100);
     assert_refused(table, 100, ": the line has more than 64 fields");
     size_t length = (size_t)snprintf(table, sizeof table, EVENTS);
     for (int i = 0; i <= TRACE_MOST_STREAMS; i++)
         length += (size_t)snprintf(table + length, sizeof table - length, "a,%d,1,%d,0\n", i, 7 * i);
     assert_refused(table, length,
-                   ": line 4098, byte 66968, column stream: stream 28672 is one more than the limit of 4096");
+                   ": line 4098 (byte 66968), column stream: stream 28672 is one more than the limit of 4096");
 }
 
 static void a_bad_row_of_a_profilers_table_is_refused(void **state) {
     (void)state;
     static const struct refusal rows[] = {
-        {WORK "1,0,7,soon\n", ": line 2, byte 41, column gpu_dur_us: 'soon' is not a time"},
+        {WORK "1,0,7,soon\n", ": line 2 (byte 41), column gpu_dur_us: 'soon' is not a time"},
         {WORK "1,0,7,1\n0,0,7,1\n",
-         ": line 3, byte 43, column launch_us: time goes backwards: the row before is 1.000 us"},
+         ": line 3 (byte 43), column launch_us: time goes backwards: the row before is 1.000 us"},
         {WORK "1,0,7,1000000000001\n",
          "column gpu_dur_us: one piece of work of 1000000000001 us, the limit is 1000000000000"},
         {WORK, ": the table of work has no rows"},
-        {"call,thread,time_us\nx,0,2\nx,0,1\n", ": line 3, byte 30, column time_us: time goes backwards"},
+        {"call,thread,time_us\nx,0,2\nx,0,1\n", ": line 3 (byte 30), column time_us: time goes backwards"},
         {"call,thread,time_us\nx,y,2\n", "column thread: 'y' is not a whole number"},
         {"call,thread,time_us\nx,0,2\n", ": host calls have a meaning only beside the device's work"},
         {"op,id,size,thread,time_us\n", ": a second table of a profiler's memory events (the first: "},
