@@ -178,7 +178,7 @@ static void idle_bytes_are_shown_by_stream(void **state) {
     setup.policy = "per-stream";
     assert_completed(run_it(&setup));
     json_t *data = page_data();
-    char key[16] = "";
+    char key[32] = "";
     size_t i;
     json_t *name;
     json_array_foreach(json_object_get(data, "idle"), i, name) {
