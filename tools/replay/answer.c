@@ -175,7 +175,7 @@ static void put_checks(const struct answer *answer, FILE *out) {
         put_line(out, "addresses", "%" PRIu64 " of %" PRIu64 " as in the recorded run", outcome->addresses_equal,
                  outcome->addresses_compared);
     if (outcome->uses_not_told != 0 && outcome->uses_not_told != NOT_KNOWN)
-        put_line(out, "uses not told", "%" PRIu64 ": the library takes none, so the host waited for them",
+        put_line(out, "uses not told", "%" PRIu64 ": the library takes none, so the replay made streams wait for them",
                  outcome->uses_not_told);
     if (answer->trace->torn_lines != 0)
         put_line(out, "lines left out", "%zu, not written whole when the recording ended", answer->trace->torn_lines);
