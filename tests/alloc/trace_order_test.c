@@ -185,14 +185,18 @@ struct counting {
     uint64_t blocks; /* atomic */
 };
 
-enum { BLOCKS_EACH = 400000 };
+enum { BLOCKS_EACH = 40000 }; /* with lines of some 240 bytes */
 
 static void *fill_windows(void *argument) {
     struct counting *counting = argument;
+    char name[200];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
     for (int i = 0; i < BLOCKS_EACH; i++) {
         const uint64_t block = __atomic_fetch_add(&counting->blocks, 1, __ATOMIC_RELAXED);
         weir__trace_alloc(counting->trace, block, 12345, NULL);
         weir__trace_free(counting->trace, block, NULL, true);
+        weir__trace_name(counting->trace, NULL, name);
     }
     return NULL;
 }
