@@ -23,21 +23,19 @@ static int forget_seen(void **state) {
     return 0;
 }
 
-static struct setup setup_of(const struct trace *trace, const char *alloc, const char *use) {
-    return (struct setup){.trace = trace,
-                          .target = TARGET_PLUGIN,
-                          .library = getenv("PLUGIN"),
-                          .alloc_symbol = alloc,
-                          .free_symbol = "counting_free",
-                          .use_symbol = use,
-                          .capacity_bytes = 64 * MIB,
-                          .profile = "gh200"};
+static struct setup setup_of_library(const struct trace *trace, const char *alloc, const char *use) {
+    struct setup setup = setup_of(trace, TARGET_PLUGIN, 64 * MIB / PAGE);
+    setup.library = getenv("PLUGIN");
+    setup.alloc_symbol = alloc;
+    setup.free_symbol = "counting_free";
+    setup.use_symbol = use;
+    return setup;
 }
 
 static struct setup setup_of_peer(const struct trace *trace, const char *name, const char *use) {
     static char path[4096];
     snprintf(path, sizeof path, "%s/libweir-peer-%s.so", getenv("PEERS"), name);
-    struct setup setup = setup_of(trace, "weir_peer_alloc", use);
+    struct setup setup = setup_of_library(trace, "weir_peer_alloc", use);
     setup.library = path;
     setup.free_symbol = "weir_peer_free";
     return setup;
@@ -45,16 +43,15 @@ static struct setup setup_of_peer(const struct trace *trace, const char *name, c
 
 /* ---- what it is told ---------------------------------------------------------------------------------------------- */
 
-static const char two_streams[] = "weir-trace 1\n"
+static const char two_streams[] = ""
                                   "m 1 4194304 0\nm 2 2097152 1\nm 3 0 0\n"
                                   "k 0 100\nu 1 1\nk 1 200\n"
                                   "f 1\nf 3\nf 2 0\n";
 
 static void each_request_free_and_use_comes_to_it(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(two_streams, &trace);
-    const struct setup setup = setup_of(&trace, "counting_alloc", "counting_use");
+    struct trace trace = trace_of(two_streams);
+    const struct setup setup = setup_of_library(&trace, "counting_alloc", "counting_use");
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
     assert_int_equal(seen->allocs, 2); /* one of no bytes is none */
@@ -73,9 +70,8 @@ static void each_request_free_and_use_comes_to_it(void **state) {
 
 static void without_a_use_function_the_stream_waits_for_uses_before_the_free(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(two_streams, &trace);
-    const struct setup setup = setup_of(&trace, "counting_alloc", NULL);
+    struct trace trace = trace_of(two_streams);
+    const struct setup setup = setup_of_library(&trace, "counting_alloc", NULL);
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
     assert_int_equal(seen->frees, 2);
@@ -88,12 +84,11 @@ static void without_a_use_function_the_stream_waits_for_uses_before_the_free(voi
  * the other stream's work. */
 static void a_use_that_is_not_told_still_keeps_the_block(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 16777216 0\nu 1 1\nk 1 5000\nf 1\nk 0 6000\n", &trace);
+    struct trace trace = trace_of("m 1 16777216 0\nu 1 1\nk 1 5000\nf 1\nk 0 6000\n");
     const struct setup setup = setup_of_peer(&trace, "async", NULL);
     assert_true(run_it(&setup)->run_ns > 11000 * 1000); /* one after the other */
     trace_free(&trace);
-    read_text("weir-trace 1\nm 1 16777216 0\nk 1 5000\nf 1\nk 0 1\ns 0\nm 2 16777216 0\nf 2 *\n", &trace);
+    trace = trace_of("m 1 16777216 0\nk 1 5000\nf 1\nk 0 1\ns 0\nm 2 16777216 0\nf 2 *\n");
     const struct setup any = setup_of_peer(&trace, "async", NULL);
     const struct outcome *outcome = run_it(&any);
     assert_completed(outcome);
@@ -103,9 +98,8 @@ static void a_use_that_is_not_told_still_keeps_the_block(void **state) {
 
 static void a_free_after_an_event_waits_for_it_on_the_allocations_stream(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 33554432 0\nk 1 3000\ne 7 1\nf 1 @7\nm 2 33554432 0\nm 3 33554432 0\nk 0 4000\n",
-              &trace);
+    struct trace trace =
+        trace_of("m 1 33554432 0\nk 1 3000\ne 7 1\nf 1 @7\nm 2 33554432 0\nm 3 33554432 0\nk 0 4000\n");
     struct setup setup = setup_of_peer(&trace, "async", NULL);
     setup.capacity_bytes = 64 * MIB; /* block 3 needs what block 1 had, which is there after the event */
     const struct outcome *outcome = run_it(&setup);
@@ -118,9 +112,8 @@ static void a_free_after_an_event_waits_for_it_on_the_allocations_stream(void **
 
 static void no_memory_is_out_of_memory_with_its_line(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 4194304 0\nm 2 9437184 0\nm 3 4194304 0\n", &trace);
-    const struct setup setup = setup_of(&trace, "limited_alloc", NULL);
+    struct trace trace = trace_of("m 1 4194304 0\nm 2 9437184 0\nm 3 4194304 0\n");
+    const struct setup setup = setup_of_library(&trace, "limited_alloc", NULL);
     const struct outcome *outcome = run_it(&setup);
     assert_int_equal(outcome->ending, ENDED_OUT_OF_MEMORY);
     assert_int_equal(outcome->failed_line, 3);
@@ -131,9 +124,8 @@ static void no_memory_is_out_of_memory_with_its_line(void **state) {
 
 static void the_capacity_is_the_devices(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 33554432 0\nf 1\nm 2 33554432 0\nm 3 33554432 0\n", &trace);
-    struct setup setup = setup_of(&trace, "counting_alloc", NULL);
+    struct trace trace = trace_of("m 1 33554432 0\nf 1\nm 2 33554432 0\nm 3 33554432 0\n");
+    struct setup setup = setup_of_library(&trace, "counting_alloc", NULL);
     assert_completed(run_it(&setup));
     setup.capacity_bytes = 62 * MIB;
     const struct outcome *outcome = run_it(&setup);
@@ -144,9 +136,8 @@ static void the_capacity_is_the_devices(void **state) {
 
 static void a_crash_is_the_runs_end_and_not_the_programs(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 1024 0\n", &trace);
-    struct setup setup = setup_of(&trace, "crashing_alloc", NULL);
+    struct trace trace = trace_of("m 1 1024 0\n");
+    struct setup setup = setup_of_library(&trace, "crashing_alloc", NULL);
     const struct outcome *outcome = run_it(&setup);
     assert_int_equal(outcome->ending, ENDED_FAILED);
     assert_non_null(strstr(outcome->why, "ABRT"));
@@ -166,11 +157,10 @@ static void expect_failure(const struct setup *setup, const char *first, const c
 
 static void what_can_not_be_loaded_is_said_by_name(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 1024 0\n", &trace);
-    struct setup setup = setup_of(&trace, "no_such_alloc", NULL);
+    struct trace trace = trace_of("m 1 1024 0\n");
+    struct setup setup = setup_of_library(&trace, "no_such_alloc", NULL);
     expect_failure(&setup, "no_such_alloc", setup.library);
-    setup = setup_of(&trace, "counting_alloc", "no_such_use");
+    setup = setup_of_library(&trace, "counting_alloc", "no_such_use");
     expect_failure(&setup, "no_such_use", setup.library);
     setup.free_symbol = "no_such_free";
     expect_failure(&setup, "no_such_free", setup.library);
@@ -184,21 +174,20 @@ static void what_can_not_be_loaded_is_said_by_name(void **state) {
 /* ---- peers -------------------------------------------------------------------------------------------------------- */
 
 /* Ten iterations of what a training step does, on two streams. */
-static void read_steps(struct trace *trace) {
+static struct trace steps(void) {
     char text[20000];
-    int length = snprintf(text, sizeof text, "weir-trace 1\n");
+    int length = 0;
     for (int i = 0; i < 10; i++)
         length += snprintf(
             text + length, sizeof text - (size_t)length,
             "i\nm %d 8388608 0\nm %d 4194304 1\nk 1 50\ne 1 1\nw 1 0\nu %d 0\nk 0 300\nf %d\nk 0 10\nf %d\ns 0\n",
             2 * i, 2 * i + 1, 2 * i + 1, 2 * i + 1, 2 * i);
-    read_text(text, trace);
+    return trace_of(text);
 }
 
 static void peers_complete_and_hold_what_they_should(void **state) {
     (void)state;
-    struct trace trace;
-    read_steps(&trace);
+    struct trace trace = steps();
     const struct setup plain = setup_of_peer(&trace, "plain", "weir_peer_use");
     const struct outcome *outcome = run_it(&plain);
     assert_completed(outcome);
@@ -219,8 +208,7 @@ static void peers_complete_and_hold_what_they_should(void **state) {
 
 static void a_small_device_is_no_less_for_peers(void **state) {
     (void)state;
-    struct trace trace;
-    read_steps(&trace);
+    struct trace trace = steps();
     struct setup setup = setup_of_peer(&trace, "plain", "weir_peer_use");
     setup.capacity_bytes = 12 * MIB;
     assert_completed(run_it(&setup));

@@ -10,7 +10,6 @@ struct seen {
     int64_t alloc_bytes, free_bytes;                     /* sums */
     const void *alloc_stream, *free_stream, *use_stream; /* of the latest call */
     int devices;                                         /* calls that named another than device 0 */
-    int last_error;                                      /* of the runtime, when a request is made */
 };
 
 #endif

@@ -20,13 +20,11 @@ static int remove_place(void **state) {
     return unlink(page_path) == 0 || access(page_path, F_OK) != 0 ? 0 : -1;
 }
 
-static struct setup setup_of(const struct trace *trace, size_t capacity_bytes) {
-    return (struct setup){.trace = trace,
-                          .target = TARGET_POOL,
-                          .policy = "latency",
-                          .capacity_bytes = capacity_bytes,
-                          .profile = "gh200",
-                          .timeline_path = page_path};
+/* A run that is drawn. */
+static struct setup setup_drawn(const struct trace *trace, size_t bytes) {
+    struct setup setup = setup_of(trace, TARGET_POOL, bytes / PAGE);
+    setup.timeline_path = page_path;
+    return setup;
 }
 
 /* ---- reading the page --------------------------------------------------------------------------------------------- */
@@ -98,15 +96,14 @@ static json_int_t bar(const json_t *row, size_t index) {
 
 /* ---- what it shows ------------------------------------------------------------------------------------------------ */
 
-static const char step[] = "weir-trace 1\n# stream 0 compute\n# stream 5 gather\n"
+static const char step[] = "# stream 0 compute\n# stream 5 gather\n"
                            "i\nm 1 8388608 0\nm 2 4194304 5\nk 5 400\ne 1 5\nw 1 0\nk 0 1000\nf 1\nf 2\n"
                            "i\nm 3 8388608 0\nk 0 1000\nf 3\ns 0\ni\n";
 
 static void the_page_holds_what_happened(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(step, &trace);
-    const struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of(step);
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
     json_t *data = page_data();
@@ -122,9 +119,8 @@ static void the_page_holds_what_happened(void **state) {
 
 static void work_is_where_it_ran_and_waits_where_the_host_waited(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(step, &trace);
-    const struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of(step);
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
     assert_completed(run_it(&setup));
     json_t *data = page_data();
     const json_t *gather = row_of(data, "gather"), *compute = row_of(data, "compute");
@@ -153,11 +149,9 @@ static json_int_t tick_sum(const json_t *data, size_t member) {
 /* Block 3 does not fit between what is live, and lies idle on the other stream. */
 static void requests_that_moved_pages_or_waited_are_marked(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 16777216 1\nm 2 16777216 0\nm 3 16777216 1\nm 4 16777216 0\n"
-              "k 1 500\nf 1\nf 3\nm 5 33554432 0\nk 0 10\n",
-              &trace);
-    const struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of("m 1 16777216 1\nm 2 16777216 0\nm 3 16777216 1\nm 4 16777216 0\n"
+                                  "k 1 500\nf 1\nf 3\nm 5 33554432 0\nk 0 10\n");
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
     assert_true(outcome->page_moves > 0 && outcome->host_waits > 0);
@@ -172,9 +166,8 @@ static void requests_that_moved_pages_or_waited_are_marked(void **state) {
 
 static void idle_bytes_are_shown_by_stream(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\n# stream 9 side\nm 1 16777216 9\nk 9 100\nf 1\nm 2 8388608 0\nk 0 100\nf 2\n", &trace);
-    struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of("# stream 9 side\nm 1 16777216 9\nk 9 100\nf 1\nm 2 8388608 0\nk 0 100\nf 2\n");
+    struct setup setup = setup_drawn(&trace, 64 * MIB);
     setup.policy = "per-stream";
     assert_completed(run_it(&setup));
     json_t *data = page_data();
@@ -192,9 +185,8 @@ static void idle_bytes_are_shown_by_stream(void **state) {
 
 static void a_run_that_ends_says_where(void **state) {
     (void)state;
-    struct trace trace;
-    read_text("weir-trace 1\nm 1 33554432 0\nk 0 50\nm 2 67108864 0\n", &trace);
-    const struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of("m 1 33554432 0\nk 0 50\nm 2 67108864 0\n");
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
     assert_int_equal(run_it(&setup)->ending, ENDED_OUT_OF_MEMORY);
     char *page = read_page();
     assert_non_null(strstr(page, "out of memory at line 4"));
@@ -212,26 +204,26 @@ static void a_run_that_ends_says_where(void **state) {
 enum { STREAMS = 8, ROUNDS = 24000 };
 
 /* Work apart by so much that it does not touch, and memory that never stays the same. */
-static void read_long_trace(struct trace *trace) {
+static struct trace long_trace(void) {
     const size_t room = (size_t)ROUNDS * STREAMS * 40;
     char *text = malloc(room);
     assert_non_null(text);
-    size_t length = (size_t)snprintf(text, room, "weir-trace 1\n");
+    size_t length = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         length += (size_t)snprintf(text + length, room - length, "i\nm %u %u %u\nf %u\n", i, 4096 + 512 * (i % 977),
                                    i % STREAMS, i);
         for (unsigned s = 0; s < STREAMS && i % 2 == 0; s++)
             length += (size_t)snprintf(text + length, room - length, "k %u 3\n", s);
     }
-    read_text(text, trace);
+    const struct trace trace = trace_of(text);
     free(text);
+    return trace;
 }
 
 static void a_long_trace_makes_a_small_page_that_still_adds_up(void **state) {
     (void)state;
-    struct trace trace;
-    read_long_trace(&trace);
-    const struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = long_trace();
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
     assert_completed(run_it(&setup));
     char *page = read_page();
     assert_true(strlen(page) < 3 * MIB);
@@ -267,9 +259,9 @@ static void what_a_trace_says_stays_text(void **state) {
     static const char name[] = "</script><script>a(\"&'\\\xff";
     struct trace trace;
     char text[300];
-    snprintf(text, sizeof text, "weir-trace 1\n# stream 0 %s\nm 1 4194304 0\nk 0 10\nf 1\nk 0 10\nm 2 4096 1\n", name);
-    read_text(text, &trace);
-    struct setup setup = setup_of(&trace, 64 * MIB);
+    snprintf(text, sizeof text, "# stream 0 %s\nm 1 4194304 0\nk 0 10\nf 1\nk 0 10\nm 2 4096 1\n", name);
+    trace = trace_of(text);
+    struct setup setup = setup_drawn(&trace, 64 * MIB);
     setup.policy = "per-stream";
     setup.trace_name = "/tmp/<b>&\"x.trace";
     assert_completed(run_it(&setup));
@@ -289,9 +281,8 @@ static void what_a_trace_says_stays_text(void **state) {
 
 static void drawing_changes_nothing(void **state) {
     (void)state;
-    struct trace trace;
-    read_long_trace(&trace);
-    struct setup setup = setup_of(&trace, 8 * MIB);
+    struct trace trace = long_trace();
+    struct setup setup = setup_drawn(&trace, 8 * MIB);
     const struct outcome drawn = *run_it(&setup);
     setup.timeline_path = NULL;
     const struct outcome *plain = run_it(&setup);
@@ -305,9 +296,8 @@ static void drawing_changes_nothing(void **state) {
 
 static void every_target_can_be_drawn(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(step, &trace);
-    struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of(step);
+    struct setup setup = setup_drawn(&trace, 64 * MIB);
     const enum target_kind kinds[] = {TARGET_POOL, TARGET_FREE, TARGET_FLUID};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         setup.target = kinds[i];
@@ -321,9 +311,8 @@ static void every_target_can_be_drawn(void **state) {
 
 static void a_page_that_can_not_be_written_is_said(void **state) {
     (void)state;
-    struct trace trace;
-    read_text(step, &trace);
-    struct setup setup = setup_of(&trace, 64 * MIB);
+    struct trace trace = trace_of(step);
+    struct setup setup = setup_drawn(&trace, 64 * MIB);
     static const char *const places[] = {"/no/such/folder/x.html", "/dev/full"};
     for (size_t i = 0; i < 2; i++) {
         setup.timeline_path = places[i];
