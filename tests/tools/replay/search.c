@@ -262,6 +262,9 @@ static void without_work_no_device_is_honest_and_no_slowdown_known(void **state)
     assert_true(isnan(search_slowdown(&search, search_outcome(&search, TARGET_POOL, PEAK_PAGES))));
     search_found_free(&found);
     search_end(&search);
+    found = find(1, false, 1 * PERCENT);
+    assert_in_range(made_up.runs, 0, 1); /* there is nothing to look for */
+    search_found_free(&found);
 }
 
 static void a_slowdown_is_over_the_free_allocator(void **state) {
@@ -303,6 +306,8 @@ static void capacities_are_rounded_up_to_whole_pages(void **state) {
     assert_int_equal(search_pages_of_ratio(&search, 1020001), 10201);
     assert_int_equal(search_pages_of_bytes(&search, 3 * PAGE - 1), 2);
     assert_int_equal(search_pages_of_bytes(&search, 1), 1);
+    trace.peak_live_bytes = 2 * PAGE + 1; /* half of it is half a byte more than a page */
+    assert_int_equal(search_pages_of_ratio(&search, 500000), 2);
     trace.peak_live_bytes = TRACE_MOST_BYTES;
     assert_int_equal(search_pages_of_ratio(&search, RATIO_MOST), (TRACE_MOST_BYTES / PAGE) * 1000);
     trace.peak_live_bytes = 0;
