@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training step of a GPT on one stream: pre-training of fixed length, or fine-tuning of varying length, of all weights
- * or of adapters (LoRA), with or without checkpointing, with evaluations between. */
+/* A training step of a GPT on one stream: pre-training of fixed length, or fine-tuning of varying length, of all
+ * weights or of adapters (LoRA), with or without checkpointing, with evaluations between. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +249,7 @@ static int latest_first(const void *one, const void *other) {
     return (a < b) - (a > b);
 }
 
-/* Frees `dout` and what was kept, a sixth of it at each weight, latest first; gives the gradient of the layer's input. */
+/* Frees `dout` and what was kept, a sixth of it at each weight, latest first; gives the input's gradient. */
 static struct buf backward_layer(struct gpt *gpt, struct layer *layer, struct kept *kept, struct buf dout) {
     const int64_t T = gpt->T, D = gpt->set->d, F = gpt->set->f;
     const size_t count = gpt->weight_count, part = kept->count > 6 ? (kept->count + 5) / 6 : 1;

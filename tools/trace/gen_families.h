@@ -31,12 +31,12 @@ struct gen_figures {
     int64_t operations, allocations, peak_live_bytes, total_bytes;
 };
 
-/* Writes the trace of a family with these settings to a file. Gives 0; or, with a sentence and no file, 1: it could not be
- * written, 2: it would be too large. */
+/* Writes the trace of a family with these settings to a file. Gives 0; or, with a sentence and no file, 1: it could
+ * not be written, 2: it would be too large. */
 int gen_family_write(const struct gen_family *family, uint64_t seed, const struct gen_settings *settings,
                      const char *path, struct gen_figures *figures, char *why, size_t room);
 
-/* ---- the models: a run, without the end's synchronising and frees ------------------------------------------------- */
+/* ---- the models: a run, without the end's synchronising and frees ----------------------------------------------- */
 
 void gen_moe(struct gen_writer *out, struct gen_random *random, const struct gen_settings *set);
 void gen_dense(struct gen_writer *out, struct gen_random *random, const struct gen_settings *set);

@@ -2,9 +2,10 @@
 /* Fully sharded parameters: each rank keeps a shard of every unit, gathers the unit before a use and scatters its
  * gradients after.
  *
- * FSDP2: the gathered flat buffer is allocated on the copy-in stream, copied out on compute into a buffer a parameter, and
- * freed when the side streams have waited for the copy-out, which is at the next gather in forward and at once in backward.
- * Nothing is recorded. FSDP1: the flat parameter itself is used on compute and freed with its use there recorded. */
+ * FSDP2: the gathered flat buffer is allocated on the copy-in stream, copied out on compute into a buffer a parameter,
+ * and freed when the side streams have waited for the copy-out, which is at the next gather in forward and at once in
+ * backward. Nothing is recorded. FSDP1: the flat parameter itself is used on compute and freed with its use there
+ * recorded. */
 #ifndef WEIR_TRACE_GEN_FSDP_H
 #define WEIR_TRACE_GEN_FSDP_H
 

@@ -160,7 +160,7 @@ static struct buf forward(struct moe *moe, struct batch *batch) {
 
 /* ---- loss -------------------------------------------------------------------------------------------------------- */
 
-/* Loss and gradient of `n` tokens: logits, in 32 bits, log-softmax, its gradient, in 16 bits. Gives that of the logits. */
+/* Loss of `n` tokens: logits, in 32 bits, log-softmax, its gradient, in 16 bits. Gives the gradient of the logits. */
 static struct buf cross_entropy(struct moe *moe, int64_t n, struct buf x, struct buf labels, struct buf *loss) {
     struct gen_writer *out = moe->out;
     const int64_t D = moe->set->d, V = moe->set->vocab;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training step of a mixture-of-experts transformer on one rank: FSDP (gen_fsdp.h), experts spread over ranks, activation
- * checkpointing, offload, Muon. gen_moe.c: the step; gen_moe_forward.c, gen_moe_backward.c: one layer; gen_moe_optim.c: the
- * optimiser. All activations have 2 bytes an element unless said otherwise. */
+/* A training step of a mixture-of-experts transformer on one rank: FSDP (gen_fsdp.h), experts spread over ranks,
+ * activation checkpointing, offload, Muon. gen_moe.c: the step; gen_moe_forward.c, gen_moe_backward.c: one layer;
+ * gen_moe_optim.c: the optimiser. All activations have 2 bytes an element unless said otherwise. */
 #ifndef WEIR_TRACE_GEN_MOE_H
 #define WEIR_TRACE_GEN_MOE_H
 

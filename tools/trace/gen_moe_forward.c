@@ -119,7 +119,8 @@ static void choose_experts(struct pass *p) {
     FREE(p->out, logits);
 }
 
-/* The ranks tell each other how many tokens come; the host reads it, to size the buffers. Gives the tokens by expert. */
+/* The ranks tell each other how many tokens come; the host reads it, to size the buffers. Gives the tokens by
+ * expert. */
 static struct buf permute(struct pass *p) {
     const int64_t T = p->T, K = p->set->topk;
     struct saved *s = p->saved;

@@ -110,7 +110,7 @@ static struct buf newton_schulz(struct moe *moe, const struct matrix *matrix, in
     return x;
 }
 
-/* A plain matrix is gathered by one rank, which sends the pieces back: most are another rank's. Experts are whole here. */
+/* A plain matrix is gathered by one rank, mostly another, which sends the pieces back. Experts are whole here. */
 static void muon(struct moe *moe, struct unit *unit, const struct matrix *matrix) {
     struct gen_writer *out = moe->out;
     const bool plain = matrix->experts == 0;

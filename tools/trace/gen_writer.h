@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a modelled training step asks of a device: allocations, frees, work, events, as weir-trace 1, and a check of their
- * order while they are written.
+/* What a modelled training step asks of a device: allocations, frees, work, events, as weir-trace 1, and a check of
+ * their order while they are written.
  *
  * Words. buf: one allocation, known by its id; id 0 is no buffer, which every call takes and ignores. clock: of each
- * stream, how many pieces of its work are known to be done. Each stream has one, the host too, and a record of an event
- * takes a copy along.
+ * stream, how many pieces of its work are known to be done. Each stream has one, the host too, and a record of an
+ * event takes a copy along.
  *
  * What must hold, and is checked:
- *   a use of a buf on stream t    clock[t][stream of the buf] >= work that was queued there when it was allocated
- *   a free without a note         before its stream queues more work, clock[its stream][t] >= the buf's last use on t, for
- *                                 every t; so its memory may be used again there at once
+ *   a use of a buf on stream t:  clock[t][stream of the buf] >= work that was queued there when it was allocated
+ *   a free without a note:       before its stream queues more work, clock[its stream][t] >= the buf's last use on t,
+ *                                for every t; so its memory may be used again there at once
  * Breaking it, or using or freeing a buf that is free, is a bug of the generator: it prints a sentence and aborts.
  *
  * Threads: one at a time. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every family, at a reduced size, gives a trace that the reader accepts, that ends as it should and that depends on its
- * seed alone; settings are refused with key, value and limit. WEIR_DOCS is the folder of guides. */
+/* Every family, at a reduced size, gives a trace that the reader accepts, that ends as it should and that depends on
+ * its seed alone; settings are refused with key, value and limit. WEIR_DOCS is the folder of guides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

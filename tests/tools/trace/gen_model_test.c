@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated traces against those of the Python model of the same steps. With all that is random switched off both give the
- * same operations, one by one. With it, as many of each kind within 2 %, and a peak of live bytes that other seeds have too.
- * WEIR_SHARED is the folder with the model and some of its traces. */
+/* Generated traces against those of the Python model of the same steps. With all that is random switched off both give
+ * the same operations, one by one. With it, as many of each kind within 2 %, and a peak of live bytes that other seeds
+ * have too. WEIR_SHARED is the folder with the model and some of its traces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,8 +157,8 @@ static uint64_t generate(const struct gen_family *family, uint64_t seed, const c
     return (uint64_t)figures.peak_live_bytes;
 }
 
-/* The model's peak lies where those of some seeds lie, give or take 2 %, or 6 % where lengths vary: a run has a handful of
- * steps, and the largest makes the peak. Without randomness it is the same. */
+/* The model's peak lies where those of some seeds lie, give or take 2 %, or 6 % where lengths vary: a run has a
+ * handful of steps, and the largest makes the peak. Without randomness it is the same. */
 static void assert_peak(const struct gen_family *family, uint64_t theirs) {
     const uint64_t parts = strstr(family->settings, "varlen") != NULL ? 16 : 50;
     uint64_t least = UINT64_MAX, most = 0;
