@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of weir-trace, one file or group of files each. argument[0] is the command's name; gives the exit status:
- * 0 done, 1 failed, 2 bad input. --help is each command's own. */
+/* The commands of weir-trace, one file or group of files each. argument[0] is the command's name; gives the exit
+ * status: 0 done, 1 failed, 2 bad input. --help is each command's own. */
 #ifndef WEIR_TRACE_COMMANDS_H
 #define WEIR_TRACE_COMMANDS_H
 

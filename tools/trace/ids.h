@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the ids of a file, any 64 bits, to numbers. Ids that count up from somewhere low, which is what programs write,
- * are looked up in an array; the others in a hash table whose seed nobody who writes a file can know. Memory is bounded by
- * the ids put in, not by their values. All zero is an empty one. */
+ * are looked up in an array; the others in a hash table whose seed nobody who writes a file can know. Memory is bounded
+ * by the ids put in, not by their values. All zero is an empty one. */
 #ifndef WEIR_TRACE_IDS_H
 #define WEIR_TRACE_IDS_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What weir-trace info tells of a trace: info_figures.c counts, info_words.c and info_json.c show.
  *
- * Words. request: an allocation or a free. iteration: from an `i` to the next one or the end; what stands before the first
- * `i` belongs to iteration 0, which is none. peak: the first moment at which the most bytes are live, as requested. */
+ * Words. request: an allocation or a free. iteration: from an `i` to the next one or the end; what stands before the
+ * first `i` belongs to iteration 0, which is none. peak: the first moment at which the most bytes are live, as
+ * requested. */
 #ifndef WEIR_TRACE_INFO_H
 #define WEIR_TRACE_INFO_H
 

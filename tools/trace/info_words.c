@@ -158,6 +158,13 @@ static void put_lifetimes(FILE *out, const struct info *info) {
     put_share(out, "never freed", info->never_freed, all);
 }
 
+/* Behind the last one stands what the program does at its end. */
+static void put_rest(FILE *out, const struct info_iteration *own) {
+    fprintf(out, ", the same");
+    if (own->requests > own->same) fprintf(out, ", and %" PRIu64 " at the end", own->requests - own->same);
+    fprintf(out, "\n");
+}
+
 static void put_iterations(FILE *out, const struct info *info) {
     const uint32_t count = info->trace->iteration_count;
     if (count < 2) return;
@@ -169,7 +176,7 @@ static void put_iterations(FILE *out, const struct info *info) {
         if (i == 0)
             fprintf(out, "\n");
         else if (own->identical)
-            fprintf(out, ", the same\n");
+            put_rest(out, own);
         else
             fprintf(out, ", the first %" PRIu64 " the same\n", own->same);
     }

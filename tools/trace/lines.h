@@ -37,8 +37,8 @@ struct lines {
 bool lines_open(struct lines *lines, struct input *input);
 void lines_close(struct lines *lines);
 
-/* Gives the next line, beyond zero bytes (not at the text's begin: no trace begins so). A comment that is too long is cut
- * to its '#'. False at the end and when the input fails; then number and offset are those of the place. */
+/* Gives the next line, beyond zero bytes (not at the text's begin: no trace begins so). A comment that is too long is
+ * cut to its '#'. False at the end and when the input fails; then number and offset are those of the place. */
 bool lines_next(struct lines *lines, struct line *line);
 /* Moves beyond zero bytes. True when nothing but them is left, and the input did not fail. */
 bool lines_only_zeros_left(struct lines *lines);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes into a file that is compressed as its name ends (.gz, .zst), else plain; "-" is standard output. It appears under
- * its name only when it is whole: until then it is NAME.part. What exists and is no regular file (a pipe, /dev/null) is
- * written as it is.
+/* Bytes into a file that is compressed as its name ends (.gz, .zst), else plain; "-" is standard output. It appears
+ * under its name only when it is whole: until then it is NAME.part. What exists and is no regular file (a pipe, /dev/null)
+ * is written as it is.
  *
  * The first failure is remembered and ends the writing; output_close tells it. */
 #ifndef WEIR_TRACE_OUTPUT_H

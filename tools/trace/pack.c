@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weir-trace pack: compresses what was recorded. The order is what makes it safe: the trace is read and checked, the copy
- * is written under another name until it is whole, read back and compared, and only then the original goes. */
+/* weir-trace pack: compresses what was recorded. The order is what makes it safe: the trace is read and checked, the
+ * copy is written under another name until it is whole, read back and compared, and only then the original goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

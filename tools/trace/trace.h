@@ -5,8 +5,8 @@
  * Words. id: a number as the file has it; any 64 bits. number: a dense one from 0, given at first sight; a stream or an
  * event that is destroyed gives its id up, and the id then names another one, with another number.
  *
- * Reading bounds memory by the size of the text. A trace that was accepted can be replayed without further checks of its
- * numbers. Threads: a trace that has been read may be read by many. */
+ * Reading bounds memory by the size of the text. A trace that was accepted can be replayed without further checks of
+ * its numbers. Threads: a trace that has been read may be read by many. */
 #ifndef WEIR_TRACE_TRACE_H
 #define WEIR_TRACE_TRACE_H
 
@@ -76,8 +76,8 @@ struct trace {
 
 /* Reads a trace from a file, plain, gzip or zstd by its content; "-" is standard input.
  *
- * Gives: true; *trace is to be freed with trace_free. False with one sentence in `why` that names file, line, byte offset
- * in the text and reason; nothing is kept. */
+ * Gives: true; *trace is to be freed with trace_free. False with one sentence in `why` that names file, line, byte
+ * offset in the text and reason; nothing is kept. */
 bool trace_read(const char *path, struct trace *trace, char *why, size_t room);
 void trace_free(struct trace *trace);
 

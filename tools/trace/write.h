@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing `weir-trace 1`: what gen and convert do. The file is compressed as its name ends (.gz, .zst), else plain; "-" is
- * standard output. It appears under its name only when it is whole: until then it is NAME.part.
+/* Writing `weir-trace 1`: what gen and convert do. The file is compressed as its name ends (.gz, .zst), else plain; "-"
+ * is standard output. It appears under its name only when it is whole: until then it is NAME.part.
  *
  * The first write that fails is remembered and ends the writing; trace_writer_close tells it. */
 #ifndef WEIR_TRACE_WRITE_H

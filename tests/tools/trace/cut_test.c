@@ -238,7 +238,8 @@ static void zero_bytes_elsewhere_are_refused(void **state) {
          "t: line 2 (byte 13): there are zero bytes inside the line"},
         {LINES("m 1 5\0\0\0m 2 1 0\n"), "t: line 2 (byte 13): there are zero bytes inside the line"},
         {LINES("d\n# a\0comment\n"), "t: line 3 (byte 15): there are zero bytes inside the line"},
-        {LINES("d\n\0\0f 7\n"), "t: line 3 (byte 17): block 7 was never allocated"}, /* it is whole, and wrong */
+        {LINES("d\n\0\0f 7\n"), "t: line 3 (byte 17): block 7 was never allocated"},    /* it is whole, and wrong */
+        {LINES("\0 1\n\0\0f 7\n"), "t: line 3 (byte 19): block 7 was never allocated"}, /* behind a torn one too */
         {LINES("\0 1 1\0\0d\nm 1 1 0"), "t: line 3 (byte 22): the file ends in the middle of the line"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

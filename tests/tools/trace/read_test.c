@@ -207,8 +207,8 @@ static void ids_are_any_64_bits(void **state) {
     trace_free(&trace);
 }
 
-/* Low ids, ids far apart and ids that agree in their low bits, in one trace: each is found again. With a table that takes
- * the low bits this does not end in minutes. */
+/* Low ids, ids far apart and ids that agree in their low bits, in one trace: each is found again. With a table that
+ * takes the low bits this does not end in minutes. */
 static void many_ids_of_any_kind_are_found_again(void **state) {
     (void)state;
     enum { KIND = 60000 };
