@@ -212,7 +212,7 @@ static void put_row(const struct run *run, const struct legend *legend, uint32_t
         const struct bar *bar = &row->bars[i];
         const uint64_t length = bar->end - bar->start;
         const double busy = length > 0 ? 100.0 * (double)bar->busy / (double)length : 100.0;
-        fprintf(out, "%s%" PRId64 ",%" PRIu64 ",%.0f", i > 0 ? "," : "", (int64_t)(bar->start - end), length, busy);
+        fprintf(out, "%s%" PRId64 ",%" PRIu64 ",%.3g", i > 0 ? "," : "", (int64_t)(bar->start - end), length, busy);
         end = bar->end;
     }
     fputs("]}", out);

@@ -2,6 +2,8 @@
 /* The page of a run: what it shows is what happened, it stays small whatever the trace's length, what a trace says can't break
  * it, and drawing it changes nothing. */
 #include <jansson.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "support.h"
@@ -92,6 +94,10 @@ static const json_t *row_of(const json_t *data, const char *name) {
 
 static json_int_t bar(const json_t *row, size_t index) {
     return json_integer_value(json_array_get(json_object_get(row, "bars"), index));
+}
+
+static double percent(const json_t *row, size_t index) {
+    return json_number_value(json_array_get(json_object_get(row, "bars"), index));
 }
 
 /* ---- what it shows ------------------------------------------------------------------------------------------------ */
@@ -201,7 +207,7 @@ static void a_run_that_ends_says_where(void **state) {
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------- */
 
-enum { STREAMS = 8, ROUNDS = 24000 };
+enum { STREAMS = 8, ROUNDS = 24000, PEAK_ROUND = 14321, PEAK = 3 * MIB };
 
 /* Work apart by so much that it does not touch, and memory that never stays the same. */
 static struct trace long_trace(void) {
@@ -210,8 +216,8 @@ static struct trace long_trace(void) {
     assert_non_null(text);
     size_t length = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        length += (size_t)snprintf(text + length, room - length, "i\nm %u %u %u\nf %u\n", i, 4096 + 512 * (i % 977),
-                                   i % STREAMS, i);
+        length += (size_t)snprintf(text + length, room - length, "i\nm %u %u %u\nf %u\n", i,
+                                   i == PEAK_ROUND ? PEAK : 4096 + 512 * (i % 977), i % STREAMS, i);
         for (unsigned s = 0; s < STREAMS && i % 2 == 0; s++)
             length += (size_t)snprintf(text + length, room - length, "k %u 3\n", s);
     }
@@ -229,18 +235,23 @@ static void a_long_trace_makes_a_small_page_that_still_adds_up(void **state) {
     assert_true(strlen(page) < 3 * MIB);
     json_t *data = data_of(page);
     size_t i, bars = 0;
+    double busy = 0;
     json_t *row;
     json_array_foreach(json_object_get(data, "rows"), i, row) {
         bars += json_array_size(json_object_get(row, "bars")) / 3;
         if (json_is_false(json_object_get(row, "host")))
             assert_int_equal(number(row, "busy_ns"), (json_int_t)ROUNDS / 2 * 3000);
+        if (i == 0)
+            for (size_t k = 0; k < json_array_size(json_object_get(row, "bars")); k += 3)
+                busy += (double)bar(row, k + 1) * percent(row, k + 2) / 100;
     }
+    assert_true(busy > ROUNDS / 2 * 2950.0 && busy < ROUNDS / 2 * 3050.0);
     assert_true(bars > 10000 && bars <= 65536);
     const size_t columns = json_array_size(json_object_get(data, "time"));
     assert_true(columns > 1000 && columns <= 4096);
     const size_t iterations = json_array_size(json_object_get(data, "iterations"));
     assert_true(iterations > 500 && iterations <= 2048);
-    assert_int_equal(summed(data, "live", false), (4096 + 512 * 976) / 512); /* the peak is not thinned away */
+    assert_int_equal(summed(data, "live", false), PEAK / 512); /* the peak is not thinned away */
     json_decref(data);
     free(page);
     trace_free(&trace);
@@ -324,6 +335,24 @@ static void a_page_that_can_not_be_written_is_said(void **state) {
     trace_free(&trace);
 }
 
+static void what_could_be_written_in_part_only_is_no_page(void **state) {
+    (void)state;
+    struct trace trace = trace_of(step);
+    struct rlimit whole, part;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
+    part = whole;
+    part.rlim_cur = 9000;
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &part), 0);
+    const struct outcome *outcome = run_it(&setup);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+    signal(SIGXFSZ, before);
+    assert_int_equal(outcome->ending, ENDED_FAILED);
+    assert_int_equal(access(page_path, F_OK), -1);
+    trace_free(&trace);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_holds_what_happened),
@@ -336,6 +365,7 @@ int main(void) {
         cmocka_unit_test(drawing_changes_nothing),
         cmocka_unit_test(every_target_can_be_drawn),
         cmocka_unit_test(a_page_that_can_not_be_written_is_said),
+        cmocka_unit_test(what_could_be_written_in_part_only_is_no_page),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }
