@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a trace, plain or compressed: refused with a sentence, or read so that it can be replayed without further
- * checks. */
+ * checks, and looked at. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tools/trace/info.h"
 #include "tools/trace/input.h"
 
 enum { MOST_TEXT = 1 << 20 }; /* of one input, which a few compressed bytes reach */
@@ -106,6 +107,33 @@ static void check(const struct trace *trace) {
     free(model.gone);
 }
 
+static void add(struct info_share *sum, const struct info_share *shares, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sum->blocks += shares[i].blocks;
+        sum->bytes += shares[i].bytes;
+    }
+}
+
+static bool are_equal(struct info_share a, struct info_share b) { return a.blocks == b.blocks && a.bytes == b.bytes; }
+
+/* Every block is counted once in each of the ways. */
+static void check_info(const struct trace *trace) {
+    struct info info;
+    struct info_share sizes = {0}, at_peak = {0}, windows = {0}, spans = {0}, streams = {0};
+    FUZZ_HOLDS(info_gather(trace, &info));
+    add(&sizes, info.sizes, INFO_SIZES);
+    add(&windows, info.windows, INFO_WINDOWS);
+    add(&windows, &info.never_freed, 1);
+    add(&spans, info.spans, INFO_SPANS);
+    add(&spans, &info.never_freed, 1);
+    add(&at_peak, info.sizes_at_peak, INFO_SIZES);
+    for (uint32_t i = 0; i < trace->stream_count; i++) add(&streams, &info.streams[i].allocated, 1);
+    FUZZ_HOLDS(sizes.blocks == trace->block_count);
+    FUZZ_HOLDS(are_equal(sizes, windows) && are_equal(sizes, spans) && are_equal(sizes, streams));
+    FUZZ_HOLDS(are_equal(at_peak, info.at_peak) && at_peak.bytes == trace->peak_live_bytes);
+    info_free(&info);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char why[400] = "";
     struct trace trace;
@@ -115,10 +143,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     input_limit(input, MOST_TEXT);
-    if (trace_read_input(input, "fuzzed", &trace, why, sizeof why))
+    if (trace_read_input(input, "fuzzed", &trace, why, sizeof why)) {
         check(&trace);
-    else
+        check_info(&trace);
+    } else {
         FUZZ_HOLDS(strncmp(why, "fuzzed: line ", strlen("fuzzed: line ")) == 0);
+    }
     trace_free(&trace);
     input_close(input);
     return 0;

@@ -189,6 +189,8 @@ static const struct {
     {LINES("m 1 512 0\n\0 2 5\0\0\0\0f 1\n"), 2, 1},              /* a part of it, and no end */
     {LINES("m 1 512 0\n\0 2 5\0\0\0\nf 1\n"), 2, 1},              /* a part of it, and its end */
     {LINES("m 1 512 0\n\0 2 \0\0 0\nf 1\n"), 2, 1},               /* two parts of one line */
+    {LINES("m 1 512 0\n\0 2 \0\0 5\0\0\0 0\nf 1\n"), 2, 1},       /* three */
+    {LINES("m 1 512 0\n\0 2 5\0\0f 1\n\0 3\n"), 2, 2},            /* one, a whole line, and another */
     {LINES("m 1 512 0\n\0\0\0\nf 1\n"), 2, 1},                    /* its end alone */
     {LINES("m 1 512 0\n\0\nf 1\n"), 2, 1},                        /* of a line of one letter */
     {LINES("\0\0\0\n\0\0 1 1 \n\0\0\0\0i\n\0 1\0\0\0d\n"), 2, 3}, /* several */
