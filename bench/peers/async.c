@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's own stream-ordered pool, which keeps all that it has ever taken. It is not told of uses on other streams:
- * whoever frees makes the block's stream wait for them first. */
+/* The driver's own stream-ordered pool, which keeps all that it has ever taken. It is not told of uses on other
+ * streams: whoever frees makes the block's stream wait for them first. */
 #include <stdatomic.h>
 
 #include "peer.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver counts its memory calls, order calls and waits whoever makes them, and the memory that the process holds. */
+/* The driver counts its memory calls, order calls and waits whoever makes them, and the memory that the process
+ * holds. */
 #include "tests/device/api.h"
 
 enum { GRANULE = 16 * 1024 };

@@ -40,7 +40,8 @@ void page_text(const char *text, FILE *out) {
     }
 }
 
-/* Bytes of the UTF-8 character that begins there; 0: none does. Overlong forms and surrogates are left to the reader. */
+/* Bytes of the UTF-8 character that begins there; 0: none does. Overlong forms and surrogates are left to the
+ * reader. */
 static size_t character(const char *text) {
     const unsigned char lead = (unsigned char)*text;
     const size_t bytes = lead < 0x80                   ? 1

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library with the ABI of PyTorch's pluggable allocators as a target: void *ALLOC(ssize_t bytes, int device,
- * cudaStream_t), void FREE(void *, ssize_t bytes, int device, cudaStream_t), and perhaps void USE(void *, cudaStream_t).
+ * cudaStream_t), void FREE(void *, ssize_t bytes, int device, cudaStream_t), and perhaps void USE(void *,
+ * cudaStream_t).
  *
- * FREE gets the stream of the allocation, as from PyTorch. Uses on other streams are told by USE where there is one. Without
- * it the replay makes the allocation's stream wait for them before FREE, as a program must; that costs its host what it
- * costs, and is counted apart from what the library does. */
+ * FREE gets the stream of the allocation, as from PyTorch. Uses on other streams are told by USE where there is one.
+ * Without it the replay makes the allocation's stream wait for them before FREE, as a program must; that costs its
+ * host what it costs, and is counted apart from what the library does. */
 #include <dlfcn.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ struct plugin {
 
 static struct plugin *plugin_of(struct run *run) { return run->target; }
 
-/* ---- what the library does ---------------------------------------------------------------------------------------- */
+/* ---- what the library does -------------------------------------------------------------------------------------- */
 
 static struct weir_emu_counts counts_now(struct run *run) {
     struct weir_emu_counts counts;
@@ -68,7 +69,7 @@ static void tell_use(struct run *run, void *block, weir_stream stream) {
     add_calls(run, &before);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------ */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 /* ISO C has no cast from an object pointer to a function pointer; POSIX promises that the bits are the same. */
 static bool find(void *library, const char *symbol, void *member) {
@@ -137,7 +138,7 @@ static bool load(struct run *run, char *why, size_t room) {
            (setup->use_symbol == NULL || need_symbol(setup, library, setup->use_symbol, &plugin->use, why, room));
 }
 
-/* ---- open and close ----------------------------------------------------------------------------------------------- */
+/* ---- open and close --------------------------------------------------------------------------------------------- */
 
 static bool make_tables(struct run *run, char *why, size_t room) {
     struct plugin *plugin = plugin_of(run);
@@ -184,7 +185,7 @@ static bool plugin_open(struct run *run, char *why, size_t room) {
     return opened;
 }
 
-/* ---- allocation --------------------------------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------------------------- */
 
 static enum weir_status refuse(struct run *run, const struct op *op) {
     struct plugin *plugin = plugin_of(run);
@@ -220,7 +221,7 @@ static enum weir_status plugin_alloc(struct run *run, const struct op *op, weir_
     return WEIR_OK;
 }
 
-/* ---- uses --------------------------------------------------------------------------------------------------------- */
+/* ---- uses ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t new_use(struct plugin *plugin) {
     if (plugin->spare_use != 0) {
@@ -267,8 +268,8 @@ static enum weir_status check(CUresult code, const char *call) {
     return weir__fail(WEIR_DRIVER, (int)code, call, "%s failed with %d, before the plug-in's free", call, (int)code);
 }
 
-/* Later work of `home` waits for what `stream` holds now. Of a stream that is gone nothing can be recorded: the host waits
- * for it. */
+/* Later work of `home` waits for what `stream` holds now. Of a stream that is gone nothing can be recorded: the host
+ * waits for it. */
 static enum weir_status wait_for(struct run *run, uint32_t home, uint32_t stream) {
     struct plugin *plugin = plugin_of(run);
     const struct weir__driver *driver = run->device->driver;
@@ -295,7 +296,7 @@ static enum weir_status wait_for_uses(struct run *run, uint32_t block) {
     return status;
 }
 
-/* ---- frees -------------------------------------------------------------------------------------------------------- */
+/* ---- frees ------------------------------------------------------------------------------------------------------ */
 
 static enum weir_status give_back(struct run *run, const struct op *op) {
     struct plugin *plugin = plugin_of(run);
@@ -338,7 +339,7 @@ static enum weir_status plugin_free_after(struct run *run, const struct op *op, 
     return status == WEIR_OK ? give_back(run, op) : status;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- figures ---------------------------------------------------------------------------------------------------- */
 
 static void plugin_figures(struct run *run, struct outcome *so_far) {
     const struct plugin *plugin = plugin_of(run);

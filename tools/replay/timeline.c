@@ -19,7 +19,7 @@ struct work {
     struct work *next;
 };
 
-/* ---- open --------------------------------------------------------------------------------------------------------- */
+/* ---- open ------------------------------------------------------------------------------------------------------- */
 
 static void free_timeline(struct timeline *timeline) {
     if (timeline == NULL) return;
@@ -69,10 +69,10 @@ bool timeline_open(struct run *run, char *why, size_t room) {
 
 static uint64_t now_ns(const struct run *run) { return weir__device_now_ns(run->device) - run->timeline->begin_ns; }
 
-/* ---- bars --------------------------------------------------------------------------------------------------------- */
+/* ---- bars ------------------------------------------------------------------------------------------------------- */
 
-/* The bars that come of it are mostly as long as the resolution, or as far apart: so there are about half as many of them
- * for a resolution twice as coarse. */
+/* The bars that come of it are mostly as long as the resolution, or as far apart: so there are about half as many of
+ * them for a resolution twice as coarse. */
 static bool joins(const struct timeline *timeline, const struct bar *bar, uint64_t start, uint64_t end) {
     if (timeline->gap_ns == 0) return false;
     const uint64_t gap = start > bar->end ? start - bar->end : 0;
@@ -129,7 +129,7 @@ static void add_bar(struct timeline *timeline, uint32_t number, uint64_t start, 
     while (timeline->bar_count > TIMELINE_BARS / 2 && timeline->gap_ns < UINT64_MAX / 8) thin(timeline);
 }
 
-/* ---- work --------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------------------------- */
 
 /* A host function of the emulated driver: called when the work ends. */
 static void work_ended(void *argument) {
@@ -158,7 +158,7 @@ void timeline_work(struct run *run, const struct op *op, struct weir_emu_work *w
     work->argument = piece;
 }
 
-/* ---- columns ------------------------------------------------------------------------------------------------------ */
+/* ---- columns ---------------------------------------------------------------------------------------------------- */
 
 static void merge(struct column *into, const struct column *from) {
     const struct column kept = *into;
@@ -233,7 +233,7 @@ static struct column *column_now(struct run *run, const struct target *target, u
     return last;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 static void note_iteration(struct timeline *timeline, uint64_t ns) {
     if (++timeline->iterations_left_out < timeline->iterations_in_one && timeline->iteration_count > 0) return;
@@ -301,7 +301,7 @@ void timeline_note(struct run *run, const struct target *target, const struct op
     timeline->last = op;
 }
 
-/* ---- close -------------------------------------------------------------------------------------------------------- */
+/* ---- close ------------------------------------------------------------------------------------------------------ */
 
 static bool give_up(const char *path, FILE *out, char *why, size_t room) {
     const int error = errno;

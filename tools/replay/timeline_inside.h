@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What timeline.c records and timeline_page.c shows.
  *
- * column  the requests of an interval of the run, all intervals being of one width: the memory at their fullest moment, and
- *         sums of what they did. When there are too many, neighbours become one and the width doubles.
- * row     a stream's work over time (the last row: where the host waited), as bars. When there are too many of all rows,
- *         bars whose gap is below a resolution become one that says how much of it was busy, and the resolution doubles.
+ * column  the requests of an interval of the run, all intervals being of one width: the memory at their fullest
+ *         moment, and sums of what they did. When there are too many, neighbours become one and the width doubles.
+ * row     a stream's work over time (the last row: where the host waited), as bars. When there are too many of all
+ *         rows, bars whose gap is below a resolution become one that says how much of it was busy, and the resolution
+ *         doubles.
  * slot    the place of a stream in a column's idle bytes; those without one come to the last slot.
  *
  * Times are nanoseconds since the run's beginning. */

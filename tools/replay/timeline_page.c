@@ -20,7 +20,7 @@ struct legend {
     uint32_t coloured[COLOURS - 1], coloured_count; /* streams with a colour and idle bytes, in its order */
 };
 
-/* ---- words -------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------ */
 
 static void put_bytes(uint64_t bytes, FILE *out) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -75,7 +75,7 @@ static void allocator_name(const struct setup *setup, char *text, size_t room) {
     }
 }
 
-/* ---- the legend --------------------------------------------------------------------------------------------------- */
+/* ---- the legend ------------------------------------------------------------------------------------------------- */
 
 static uint64_t most_idle(const struct timeline *timeline, uint32_t stream) {
     const uint32_t slot = timeline_slot(timeline, stream);
@@ -143,7 +143,7 @@ static bool make_legend(const struct run *run, struct legend *legend) {
     return made;
 }
 
-/* ---- data --------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------------------------- */
 
 /* An array of numbers, each as its difference to the one before. */
 #define PUT_DELTAS(out, key, count, value)                                                                             \
@@ -256,7 +256,7 @@ static void put_data(const struct run *run, const struct legend *legend, const s
     fputs("]}</script>\n", out);
 }
 
-/* ---- the page ----------------------------------------------------------------------------------------------------- */
+/* ---- the page --------------------------------------------------------------------------------------------------- */
 
 static void put_chip(const struct outcome *outcome, FILE *out) {
     if (outcome->ending == ENDED_COMPLETED)

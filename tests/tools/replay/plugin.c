@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any library with PyTorch's plug-in functions is a target: it is told what PyTorch would tell it, its refusals and its end
- * are the run's, and its figures are the driver's counts. */
+/* Any library with PyTorch's plug-in functions is a target: it is told what PyTorch would tell it, its refusals and
+ * its end are the run's, and its figures are the driver's counts. */
 #include <sys/mman.h>
 
 #include "plugin_library.h"
@@ -41,7 +41,7 @@ static struct setup setup_of_peer(const struct trace *trace, const char *name, c
     return setup;
 }
 
-/* ---- what it is told ---------------------------------------------------------------------------------------------- */
+/* ---- what it is told -------------------------------------------------------------------------------------------- */
 
 static const char two_streams[] = ""
                                   "m 1 4194304 0\nm 2 2097152 1\nm 3 0 0\n"
@@ -80,8 +80,8 @@ static void without_a_use_function_the_stream_waits_for_uses_before_the_free(voi
     trace_free(&trace);
 }
 
-/* The pool of the async peer takes a block back when its stream comes to the free: there the memory is used again only after
- * the other stream's work. */
+/* The pool of the async peer takes a block back when its stream comes to the free: there the memory is used again only
+ * after the other stream's work. */
 static void a_use_that_is_not_told_still_keeps_the_block(void **state) {
     (void)state;
     struct trace trace = trace_of("m 1 16777216 0\nu 1 1\nk 1 5000\nf 1\nk 0 6000\n");
@@ -108,7 +108,7 @@ static void a_free_after_an_event_waits_for_it_on_the_allocations_stream(void **
     trace_free(&trace);
 }
 
-/* ---- refusals and ends -------------------------------------------------------------------------------------------- */
+/* ---- refusals and ends ------------------------------------------------------------------------------------------ */
 
 static void no_memory_is_out_of_memory_with_its_line(void **state) {
     (void)state;
@@ -171,7 +171,7 @@ static void what_can_not_be_loaded_is_said_by_name(void **state) {
     trace_free(&trace);
 }
 
-/* ---- peers -------------------------------------------------------------------------------------------------------- */
+/* ---- peers ------------------------------------------------------------------------------------------------------ */
 
 /* Ten iterations of what a training step does, on two streams. */
 static struct trace steps(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a run: what it shows is what happened, it stays small whatever the trace's length, what a trace says can't break
- * it, and drawing it changes nothing. */
+/* The page of a run: what it shows is what happened, it stays small whatever the trace's length, what a trace says
+ * can't break it, and drawing it changes nothing. */
 #include <jansson.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ static struct setup setup_drawn(const struct trace *trace, size_t bytes) {
     return setup;
 }
 
-/* ---- reading the page --------------------------------------------------------------------------------------------- */
+/* ---- reading the page ------------------------------------------------------------------------------------------- */
 
 static char *read_page(void) {
     FILE *file = fopen(page_path, "r");
@@ -100,7 +100,7 @@ static double percent(const json_t *row, size_t index) {
     return json_number_value(json_array_get(json_object_get(row, "bars"), index));
 }
 
-/* ---- what it shows ------------------------------------------------------------------------------------------------ */
+/* ---- what it shows ---------------------------------------------------------------------------------------------- */
 
 static const char step[] = "# stream 0 compute\n# stream 5 gather\n"
                            "i\nm 1 8388608 0\nm 2 4194304 5\nk 5 400\ne 1 5\nw 1 0\nk 0 1000\nf 1\nf 2\n"
@@ -205,7 +205,7 @@ static void a_run_that_ends_says_where(void **state) {
     trace_free(&trace);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------- */
+/* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = 8, ROUNDS = 24000, PEAK_ROUND = 109, PEAK = 3 * MIB };
 
@@ -257,7 +257,7 @@ static void a_long_trace_makes_a_small_page_that_still_adds_up(void **state) {
     trace_free(&trace);
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static size_t times_in(const char *page, const char *text) {
     size_t count = 0;
@@ -288,7 +288,7 @@ static void what_a_trace_says_stays_text(void **state) {
     trace_free(&trace);
 }
 
-/* ---- no effect ---------------------------------------------------------------------------------------------------- */
+/* ---- no effect -------------------------------------------------------------------------------------------------- */
 
 static void drawing_changes_nothing(void **state) {
     (void)state;
