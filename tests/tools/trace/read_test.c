@@ -127,7 +127,9 @@ static void a_comment_says_where_the_trace_comes_from(void **state) {
 static void a_comment_says_where_a_block_was(void **state) {
     (void)state;
     struct trace trace;
-    read_good("# at 1 5\nm 1 1 0\nm 2 1 0\n# at 2 1048576\n# at 2 2097152\n# at 9 1\n# at 1 -1\nm 3 1 0\n", &trace);
+    read_good("# at 1 5\nm 1 1 0\nm 2 1 0\n# at 2 1048576\n# at 2 2097152\n# at 9 1\n# at 1 -1\n# at 1 "
+              "18446744073709551615\nm 3 1 0\n",
+              &trace);
     assert_int_equal(trace.offset_count, 1);
     assert_int_equal(trace.offsets[0], UINT64_MAX);
     assert_int_equal(trace.offsets[1], 2097152);

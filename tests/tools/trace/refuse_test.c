@@ -47,6 +47,7 @@ static const struct refusal refusals[] = {
      "line 2 (byte 13): 9999999999999999999999999999999999999999... is more than the limit of 2^64 - 1"},
     {"k 0 1.25\n", "line 2 (byte 13): '1.25' is no time in microseconds with at most one decimal"},
     {"k 0 1.\n", "line 2 (byte 13): '1.' is no time in microseconds with at most one decimal"},
+    {"k 0 1.x\n", "line 2 (byte 13): '1.x' is no time in microseconds with at most one decimal"},
     {"k 0 .5\n", "line 2 (byte 13): '.5' is no time in microseconds with at most one decimal"},
     {"k 0 1.2.3\n", "line 2 (byte 13): '1.2.3' is no time in microseconds with at most one decimal"},
     {"k 0 1,5\n", "line 2 (byte 13): '1,5' is no number: k is followed by STREAM MICROSECONDS"},
