@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in processes of their own: what one does, or how it ends, is its own affair. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,8 @@ static void runs_end_with_the_process_that_wants_them(void **state) {
     assert_int_equal(read(ends[0], &there, 1), 1);
     kill(process, SIGKILL);
     assert_int_equal(waitpid(process, NULL, 0), process);
+    struct pollfd gone = {.fd = ends[0], .events = POLLIN};
+    assert_int_equal(poll(&gone, 1, 10000), 1);
     assert_int_equal(read(ends[0], &there, 1), 0);
     close(ends[0]);
     unsetenv("TEST_ALLOCATOR_SAYS");

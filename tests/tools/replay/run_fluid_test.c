@@ -57,6 +57,16 @@ static void a_request_waits_as_often_as_it_must(void **state) {
     assert_int_equal(outcome.run_ns, (3018 + 10 + 5 + 100) * US);
 }
 
+/* What passes while the host wakes is there when it looks again, and nothing else is to come. */
+static void what_passes_meanwhile_is_not_waited_for(void **state) {
+    (void)state;
+    const struct outcome outcome = fluid("m 1 " B " 0\nm 2 " B " 0\nu 2 2\nu 1 1\nk 1 1000\nk 2 991\nf 2\nf 1\nm 3 "
+                                         "4194304 0\nk 0 100\n",
+                                         2);
+    assert_int_equal(outcome.host_waits, 1); /* 1,015 and 1,016 us */
+    assert_int_equal(outcome.host_wait_ns, (1018 - 20) * US);
+}
+
 /* A use on several streams is over when the last of them is. */
 static void a_block_waits_for_all_its_uses(void **state) {
     (void)state;
@@ -87,6 +97,26 @@ static void a_free_after_an_event_is_over_with_its_record(void **state) {
                                       "e 1 1\nh 1\nm 4 " B " 0\nf 4 @1\nm 5 " B " 0\n",
                                       2);
     assert_int_equal(both.host_waits, 1);
+}
+
+/* Whatever was freed before it on that stream. */
+static void an_early_record_comes_before_a_late_use(void **state) {
+    (void)state;
+    const struct outcome outcome = fluid("m 1 " B " 0\nm 2 " B " 0\nu 1 1\nk 1 1000\ne 1 1\nk 1 5000\nf 1\nf 2 @1\n"
+                                         "m 3 " B " 0\n",
+                                         2);
+    assert_int_equal(outcome.host_wait_ns, (1018 - 21) * US);
+}
+
+static void an_event_that_passed_serves_the_next_block_too(void **state) {
+    (void)state;
+    const struct outcome outcome =
+        fluid("m 1 " B " 0\nk 1 1000\ne 1 1\nf 1 @1\nm 2 " B " 0\nf 2 @1\nm 3 " B " 0\nf 3 @1\n"
+              "k 1 1000\ne 1 1\nm 4 " B " 0\nf 4 @1\nm 5 " B " 0\n",
+              1);
+    /* The host goes on at 1,018, 1,028, 1,029; the second record passes at 2,033. */
+    assert_int_equal(outcome.host_waits, 2);
+    assert_int_equal(outcome.host_wait_ns, (1018 - 11 + 2036 - 1029) * US);
 }
 
 static void a_free_elsewhere_or_anywhere_is_over_there(void **state) {
@@ -133,9 +163,12 @@ int main(void) {
         cmocka_unit_test(a_block_freed_where_it_was_used_is_never_waited_for),
         cmocka_unit_test(the_wait_is_for_what_comes_first),
         cmocka_unit_test(a_request_waits_as_often_as_it_must),
+        cmocka_unit_test(what_passes_meanwhile_is_not_waited_for),
         cmocka_unit_test(a_block_waits_for_all_its_uses),
         cmocka_unit_test(what_passed_long_ago_is_not_waited_for),
         cmocka_unit_test(a_free_after_an_event_is_over_with_its_record),
+        cmocka_unit_test(an_early_record_comes_before_a_late_use),
+        cmocka_unit_test(an_event_that_passed_serves_the_next_block_too),
         cmocka_unit_test(a_free_elsewhere_or_anywhere_is_over_there),
         cmocka_unit_test(nothing_pending_and_no_room_is_out_of_memory),
         cmocka_unit_test(bytes_are_rounded),
