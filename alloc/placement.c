@@ -144,6 +144,11 @@ static void accept(struct donors *donors, struct weir__donation offer) {
     donors->found += offer.pages;
 }
 
+/* As in an index. */
+static bool comes_before(const struct weir__extent *a, const struct weir__extent *b) {
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+}
+
 /* The smallest extent that has all wanted pages: the ones before it in the index are too small. */
 static struct weir__donation tightest(const struct donors *donors, const struct weir__index *index) {
     const int tries = 8;
@@ -159,7 +164,7 @@ static bool one_for_all(struct donors *donors, const struct weir__index *const *
     struct weir__donation best = {0};
     for (size_t i = 0; i < index_count; i++) {
         struct weir__donation offer = tightest(donors, indexes[i]);
-        if (offer.pages > 0 && (best.pages == 0 || offer.extent->bytes < best.extent->bytes)) best = offer;
+        if (offer.pages > 0 && (best.pages == 0 || comes_before(offer.extent, best.extent))) best = offer;
     }
     if (best.pages == 0) return false;
     accept(donors, best);
@@ -171,7 +176,7 @@ static struct weir__extent *next_largest(const struct weir__index *const *indexe
                                          size_t index_count) {
     size_t best = index_count;
     for (size_t i = 0; i < index_count; i++)
-        if (at[i] != NULL && (best == index_count || at[i]->bytes > at[best]->bytes)) best = i;
+        if (at[i] != NULL && (best == index_count || comes_before(at[best], at[i]))) best = i;
     if (best == index_count) return NULL;
     struct weir__extent *extent = at[best];
     at[best] = weir__index_before(indexes[best], extent);
