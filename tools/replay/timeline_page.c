@@ -286,11 +286,7 @@ static void put_header(const struct run *run, const struct outcome *outcome, FIL
         fputc('"', out);
     }
     fputs(".</p>\n", out);
-    if (outcome->ending == ENDED_OUT_OF_MEMORY && outcome->report[0] != '\0') {
-        fputs("<pre class=\"report\">", out);
-        page_text(outcome->report, out);
-        fputs("</pre>\n", out);
-    } else if (outcome->ending == ENDED_FAILED) {
+    if (outcome->ending == ENDED_FAILED) {
         fputs("<p class=\"report\">", out);
         page_text(outcome->why, out);
         fputs("</p>\n", out);
@@ -360,12 +356,18 @@ static void put_legend(const struct run *run, const struct legend *legend, FILE 
     fputs("</ul>\n", out);
 }
 
+static void put_report(const struct outcome *outcome, FILE *out) {
+    if (outcome->ending != ENDED_OUT_OF_MEMORY || outcome->report[0] == '\0') return;
+    fputs("<h2>What filled the device</h2>\n<pre class=\"report\" tabindex=\"0\">", out);
+    page_text(outcome->report, out);
+    fputs("</pre>\n", out);
+}
+
 static void put_figure(const struct run *run, const struct legend *legend, FILE *out) {
     fputs(
-        "<main>\n<figure>\n<figcaption><h3>Memory and work over time</h3>\n"
+        "<figure>\n<figcaption><h3>Memory and work over time</h3>\n"
         "<p>Wheel or pinch to zoom, drag to move; arrow keys, + and - do the same. Where much lies close together, "
-        "memory is "
-        "drawn at its fullest moment, and work in how much of the time it takes.</p></figcaption>\n"
+        "memory is drawn at its fullest moment, and work in how much of the time it takes.</p></figcaption>\n"
         "<div class=\"controls\"><button type=\"button\" id=\"out\" aria-label=\"zoom out\">-</button>"
         "<button type=\"button\" id=\"in\" aria-label=\"zoom in\">+</button>"
         "<button type=\"button\" id=\"all\">whole run</button></div>\n"
@@ -378,7 +380,7 @@ static void put_figure(const struct run *run, const struct legend *legend, FILE 
         fprintf(out, "<p class=\"note\">The %u streams with least work have no rows.</p>\n", legend->left_out);
     if (run->timeline->iterations_in_one > 1)
         fprintf(out, "<p class=\"note\">One mark stands for %u iterations.</p>\n", run->timeline->iterations_in_one);
-    fputs("<noscript><p class=\"note\">The picture needs its script.</p></noscript>\n</figure>\n</main>\n", out);
+    fputs("<noscript><p class=\"note\">The picture needs its script.</p></noscript>\n</figure>\n", out);
 }
 
 void timeline_page(struct run *run, const struct outcome *outcome, FILE *out) {
@@ -386,8 +388,11 @@ void timeline_page(struct run *run, const struct outcome *outcome, FILE *out) {
     if (make_legend(run, &legend)) {
         page_head("weir-replay: timeline", timeline_css, out);
         put_header(run, outcome, out);
+        fputs("<main>\n", out);
         put_tiles(run, outcome, out);
         put_figure(run, &legend, out);
+        put_report(outcome, out);
+        fputs("</main>\n", out);
         put_data(run, &legend, outcome, out);
         fprintf(out, "<script>//<![CDATA[\n%s//]]></script>\n</body>\n</html>\n", timeline_js);
     }
