@@ -108,6 +108,9 @@ static bool read_table(struct conversion *conversion, const struct convert_input
     if (form == FORM_EVENTS || form == FORM_MEMORY)
         conversion->hidden_bytes = hidden_bytes > 0 ? hidden_bytes : conversion->told_bytes;
     bool read = form != FORM_NONE && goes_together(conversion, input->name, form, count);
+    if (read && form == FORM_LIFETIMES && hidden_bytes > 0)
+        read = convert_fail(conversion, "%s: lifetimes have no time before them: --live-before is for memory events",
+                            input->name);
     if (read) {
         conversion->name[form] = input->name;
         read = read_rows(conversion, csv, form);

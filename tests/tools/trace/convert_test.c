@@ -155,10 +155,22 @@ static void a_profilers_memory_events_alone_are_on_one_stream(void **state) {
     trace_free(&trace);
 }
 
+static void a_wait_is_for_what_its_thread_launched_last_on_another_stream(void **state) {
+    (void)state;
+    static const char work[] = "launch_us,thread,stream,gpu_dur_us\n1,0,7,1\n2,0,9,1\n3,0,9,1\n3,1,5,1\n5,0,9,1\n";
+    static const char calls[] = "call,thread,time_us\ncudaStreamWaitEvent,0,4\n";
+    write_file(in_path, work, strlen(work));
+    write_file(json_path, calls, strlen(calls));
+    assert_converts(convert("%s %s %s -o %s", fixture("convert_memory.csv"), in_path, json_path, out_path));
+    assert_non_null(strstr(read_file(out_path), "\nk 9 1.0\nk 5 1.0\ne 7 7\nw 7 9\nk 9 1.0\n"));
+}
+
 static void what_was_live_before_can_be_said(void **state) {
     (void)state;
     assert_converts(convert("%s --live-before 1M -o %s", fixture("convert_memory.csv"), out_path));
     assert_non_null(strstr(read_file(out_path), "\np 2 1048576 0\n"));
+    assert_int_equal(convert("%s --live-before 1M -o %s", fixture("convert_lifetimes.csv"), out_path), 2);
+    assert_says("--live-before is for memory events");
 }
 
 static void what_a_comment_says_was_live_before_counts_above_the_memory_events_alone(void **state) {
@@ -171,6 +183,10 @@ static void what_a_comment_says_was_live_before_counts_above_the_memory_events_a
     assert_non_null(strstr(read_file(out_path), "\np 2 8192 0\n"));
     assert_converts(convert("%s %s -o %s", in_path, fixture("convert_memory.csv"), out_path));
     assert_non_null(strstr(read_file(out_path), "\np 2 8192 0\n"));
+    static const char memory[] = "op,id,size,thread,time_us\na,0,1,0,0\n";
+    write_file(json_path, memory, strlen(memory));
+    assert_converts(convert("%s %s -o %s", in_path, json_path, out_path));
+    assert_null(strstr(read_file(out_path), "\np "));
 }
 
 static void a_block_that_ends_as_another_begins_frees_its_place(void **state) {
@@ -316,13 +332,24 @@ static void what_repeats_to_the_end_is_marked_where_least_is_live(void **state) 
     assert_int_equal(marks(), 5);
 }
 
+static void a_log_that_begins_within_an_iteration_is_marked_at_the_next(void **state) {
+    (void)state;
+    write_rounds(0, 4, 0);
+    char command[900]; /* the first round without its first allocation; another block lives through it */
+    snprintf(command, sizeof command, "sed -i -e 's/^a,0,100,/a,0,9999,/' -e 's/^r,0,100,/r,0,9999,/' '%s'", in_path);
+    assert_int_equal(run_shell(command), 0);
+    assert_converts(convert("%s --iterations -o %s", in_path, out_path));
+    assert_says("3 iterations of 20 allocations");
+    assert_int_equal(marks(), 3);
+}
+
 static void nothing_is_marked_where_less_than_half_repeats_or_not_to_the_end(void **state) {
     (void)state;
     write_rounds(101, 5, 0);
     assert_converts(convert("%s --iterations -o %s", in_path, out_path));
     assert_says("no iterations are marked");
     assert_int_equal(marks(), 0);
-    write_rounds(0, 1, 19); /* not twice */
+    write_rounds(10, 1, 19); /* not twice */
     assert_converts(convert("%s --iterations -o %s", in_path, out_path));
     assert_int_equal(marks(), 0);
     write_rounds(0, 5, 0);
@@ -599,6 +626,7 @@ int main(void) {
         cmocka_unit_test(memory_events_become_requests_and_the_time_between_them),
         cmocka_unit_test(a_profilers_tables_are_merged_in_any_order),
         cmocka_unit_test(a_profilers_memory_events_alone_are_on_one_stream),
+        cmocka_unit_test(a_wait_is_for_what_its_thread_launched_last_on_another_stream),
         cmocka_unit_test(what_was_live_before_can_be_said),
         cmocka_unit_test(what_a_comment_says_was_live_before_counts_above_the_memory_events_alone),
         cmocka_unit_test(a_block_that_ends_as_another_begins_frees_its_place),
@@ -609,6 +637,7 @@ int main(void) {
         cmocka_unit_test(gaps_too_short_for_a_trace_add_up),
         cmocka_unit_test(a_gap_longer_than_a_trace_takes_comes_in_pieces),
         cmocka_unit_test(what_repeats_to_the_end_is_marked_where_least_is_live),
+        cmocka_unit_test(a_log_that_begins_within_an_iteration_is_marked_at_the_next),
         cmocka_unit_test(nothing_is_marked_where_less_than_half_repeats_or_not_to_the_end),
         cmocka_unit_test(without_being_asked_nothing_is_marked),
         cmocka_unit_test(a_bad_table_is_refused_with_place_and_reason),
