@@ -2,6 +2,8 @@
 /* What is read is what stands there: operations, numbers, names, times, peaks. */
 #include "fixture.h"
 
+#include <time.h>
+
 static struct op find_op(const struct trace *trace, size_t at) {
     assert_true(at < trace->op_count);
     return trace->ops[at];
@@ -209,28 +211,52 @@ static void ids_are_any_64_bits(void **state) {
     trace_free(&trace);
 }
 
-/* Low ids, ids far apart and ids that agree in their low bits, in one trace: each is found again. With a table that
- * takes the low bits this does not end in minutes. */
-static void many_ids_of_any_kind_are_found_again(void **state) {
-    (void)state;
-    enum { KIND = 60000 };
-    char *lines = malloc(KIND * 3 * 2 * 40);
+enum { MANY = 60000 };
+
+/* Of three kinds: low ones, ones all over, ones that agree in their low bits. */
+static uint64_t id_of(int kind, uint64_t i) {
+    const uint64_t ids[] = {i + 1, (i * UINT64_C(0x9E3779B97F4A7C15)) | (UINT64_C(1) << 63), (i + 1) << 40};
+    return ids[kind];
+}
+
+/* Allocates MANY blocks with such ids and frees them, all kinds in turn. */
+static void read_many(int first_kind, int end_kind, struct trace *trace) {
+    char *lines = malloc(MANY * 3 * 2 * 40);
     assert_non_null(lines);
     size_t length = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (uint64_t i = 0; i < KIND; i++) {
-            const uint64_t ids[] = {i + 1, i * UINT64_C(0x9E3779B97F4A7C15) | (UINT64_C(1) << 63), (i + 1) << 40};
-            for (int kind = 0; kind < 3; kind++)
+        for (uint64_t i = 0; i < MANY; i++)
+            for (int kind = first_kind; kind < end_kind; kind++)
                 length += (size_t)sprintf(lines + length, pass == 0 ? "m %llu 1 0\n" : "f %llu\n",
-                                          (unsigned long long)ids[kind]);
-        }
-    struct trace trace;
-    const char *why = read_lines(lines, length, &trace);
+                                          (unsigned long long)id_of(kind, i));
+    const char *why = read_lines(lines, length, trace);
     if (why != NULL) fail_msg("%s", why);
-    assert_int_equal(trace.block_count, KIND * 3);
-    for (size_t i = 0; i < KIND * 3; i++) assert_int_equal(trace.ops[KIND * 3 + i].block, i);
-    trace_free(&trace);
     free(lines);
+}
+
+static void many_ids_of_any_kind_are_found_again(void **state) {
+    (void)state;
+    struct trace trace;
+    read_many(0, 3, &trace);
+    assert_int_equal(trace.block_count, MANY * 3);
+    for (size_t i = 0; i < MANY * 3; i++) assert_int_equal(trace.ops[MANY * 3 + i].block, i);
+    trace_free(&trace);
+}
+
+static double seconds_of_kind(int kind) {
+    struct trace trace;
+    const clock_t begin = clock(); /* this process's own time: whatever else the machine does */
+    read_many(kind, kind + 1, &trace);
+    const clock_t end = clock();
+    trace_free(&trace);
+    return (double)(end - begin) / CLOCKS_PER_SEC;
+}
+
+/* With a table that takes the low bits it is a hundred times as long, and grows with the square. */
+static void ids_that_agree_in_their_low_bits_take_no_longer(void **state) {
+    (void)state;
+    const double spread = seconds_of_kind(1), alike = seconds_of_kind(2);
+    if (alike > 5 * spread + 0.1) fail_msg("%.3f s, where ids all over take %.3f s", alike, spread);
 }
 
 static void a_trace_of_nothing_is_a_trace(void **state) {
@@ -257,6 +283,7 @@ int main(void) {
         cmocka_unit_test(blanks_tabs_and_carriage_returns_do_no_harm),
         cmocka_unit_test(ids_are_any_64_bits),
         cmocka_unit_test(many_ids_of_any_kind_are_found_again),
+        cmocka_unit_test(ids_that_agree_in_their_low_bits_take_no_longer),
         cmocka_unit_test(a_trace_of_nothing_is_a_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
