@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one alloc with its free costs the host, as a multiple of an uncontended mutex pair in the same loop, for weir and
- * for the per-stream policy. The device is emulated: driver calls cost what they cost here, so only warm pools are timed,
- * in which neither makes memory calls. Usage: weir-bench-pool [--json=FILE] */
+ * for the per-stream policy; and what recording (WEIR_TRACE) adds to a call: of a per-stream pool, which calls no driver
+ * here. The device is emulated: driver calls cost what they cost here, so only warm pools are timed, in which none makes
+ * memory calls. The recording goes to a file in TMPDIR, else /tmp. Usage: weir-bench-pool [--json=FILE] */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "weir/weir.h"
 
@@ -50,23 +52,38 @@ static double pair_round_ns(struct weir_pool *pool, size_t bytes, weir_stream st
 
 struct row {
     size_t bytes;
-    double mutex_ns, weir_ns, per_stream_ns;
+    double mutex_ns, weir_ns, per_stream_ns, recorded_ns;
 };
 
-/* The three loops take turns, so that a slow moment of the machine meets all of them. */
-static int measure(struct weir_pool *weir, struct weir_pool *per_stream, weir_stream stream, struct row *row) {
-    double mutex[ROUNDS], ours[ROUNDS], theirs[ROUNDS];
+struct pools {
+    struct weir_pool *weir, *per_stream, *recorded;
+};
+
+/* The four loops take turns, so that a slow moment of the machine meets all of them. */
+static int measure(const struct pools *pools, weir_stream stream, struct row *row) {
+    double mutex[ROUNDS], ours[ROUNDS], theirs[ROUNDS], recorded[ROUNDS];
     for (int i = -1; i < ROUNDS; i++) { /* round -1 warms up */
         int at = i < 0 ? 0 : i;
         mutex[at] = mutex_round_ns();
-        ours[at] = pair_round_ns(weir, row->bytes, stream);
-        theirs[at] = pair_round_ns(per_stream, row->bytes, stream);
-        if (ours[at] < 0 || theirs[at] < 0) return 1;
+        ours[at] = pair_round_ns(pools->weir, row->bytes, stream);
+        theirs[at] = pair_round_ns(pools->per_stream, row->bytes, stream);
+        recorded[at] = pair_round_ns(pools->recorded, row->bytes, stream);
+        if (ours[at] < 0 || theirs[at] < 0 || recorded[at] < 0) return 1;
     }
     row->mutex_ns = median(mutex, ROUNDS);
     row->weir_ns = median(ours, ROUNDS);
     row->per_stream_ns = median(theirs, ROUNDS);
+    row->recorded_ns = median(recorded, ROUNDS);
     return 0;
+}
+
+/* A pair is two calls, and each is one line of the trace. */
+static double recording_ns(const struct row *row) { return (row->recorded_ns - row->per_stream_ns) / 2; }
+
+static double median_recording_ns(const struct row *rows, size_t count) {
+    double each[16];
+    for (size_t i = 0; i < count; i++) each[i] = recording_ns(&rows[i]);
+    return median(each, (int)count);
 }
 
 static int write_json(const char *path, const struct row *rows, size_t count) {
@@ -77,15 +94,47 @@ static int write_json(const char *path, const struct row *rows, size_t count) {
     }
     fprintf(out, "{\"mutex_ns\":%.1f,\"device\":\"emulated\",\"pairs\":[", rows[0].mutex_ns);
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "%s{\"bytes\":%zu,\"threads\":1,\"record_use\":false,\"weir_ns\":%.1f,\"per_stream_ns\":%.1f}",
-                i ? "," : "", rows[i].bytes, rows[i].weir_ns, rows[i].per_stream_ns);
-    fprintf(out, "]}\n");
+        fprintf(out,
+                "%s{\"bytes\":%zu,\"threads\":1,\"record_use\":false,\"weir_ns\":%.1f,\"per_stream_ns\":%.1f,"
+                "\"recorded_ns\":%.1f}",
+                i ? "," : "", rows[i].bytes, rows[i].weir_ns, rows[i].per_stream_ns, rows[i].recorded_ns);
+    fprintf(out, "],\"recording_ns_per_call\":%.1f}\n", median_recording_ns(rows, count));
     return fclose(out) ? 1 : 0;
 }
 
 static int fail(const char *what) {
     fprintf(stderr, "weir-bench-pool: %s: %s\n", what, weir_last_error()->message);
     return 1;
+}
+
+static int open_pools(struct weir_device *device, char *trace_path, struct pools *pools) {
+    struct weir_pool_options ours = {
+        .size = sizeof ours, .policy = WEIR_POLICY_LATENCY, .limit_bytes = 64u << 20, .trace_path = ""};
+    struct weir_pool_options theirs = ours;
+    theirs.policy = WEIR_POLICY_PER_STREAM;
+    struct weir_pool_options recorded = theirs;
+    recorded.trace_path = trace_path;
+    const int file = mkstemp(trace_path);
+    if (file < 0) {
+        perror(trace_path);
+        return 1;
+    }
+    close(file);
+    if (weir_pool_create(device, &ours, &pools->weir) != WEIR_OK) return fail("creating the pool");
+    if (weir_pool_create(device, &theirs, &pools->per_stream) != WEIR_OK) return fail("creating the per-stream pool");
+    if (weir_pool_create(device, &recorded, &pools->recorded) != WEIR_OK) return fail("creating the recorded pool");
+    return 0;
+}
+
+static int measure_all(const struct pools *pools, weir_stream stream, struct row *rows, size_t count) {
+    printf("one alloc with its free, median of %d rounds of %d, emulated device, 16 KiB pages\n", ROUNDS, PAIRS);
+    printf("%10s  %12s  %12s  %12s  %16s\n", "bytes", "mutex pair", "weir", "per-stream", "recording a call");
+    for (size_t i = 0; i < count; i++) {
+        if (measure(pools, stream, &rows[i])) return fail("measuring");
+        printf("%10zu  %9.1f ns  %10.1f x  %10.1f x  %13.1f ns\n", rows[i].bytes, rows[i].mutex_ns,
+               rows[i].weir_ns / rows[i].mutex_ns, rows[i].per_stream_ns / rows[i].mutex_ns, recording_ns(&rows[i]));
+    }
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -98,31 +147,26 @@ int main(int argc, char **argv) {
         return asked ? 0 : 2;
     }
     struct weir_device *device = NULL;
-    struct weir_pool *weir = NULL, *per_stream = NULL;
+    struct pools pools = {0};
     weir_stream stream = NULL;
+    char trace_path[4096];
+    const char *folder = getenv("TMPDIR");
+    snprintf(trace_path, sizeof trace_path, "%.4000s/weir-bench-XXXXXX", folder != NULL && *folder ? folder : "/tmp");
     struct weir_device_options machine = {
         .size = sizeof machine, .machine = "emulated", .emu = "profile:demo,capacity:256M"};
-    struct weir_pool_options ours = {.size = sizeof ours, .policy = WEIR_POLICY_LATENCY, .limit_bytes = 64u << 20};
-    struct weir_pool_options theirs = {
-        .size = sizeof theirs, .policy = WEIR_POLICY_PER_STREAM, .limit_bytes = 64u << 20};
     if (weir_device_open(&machine, &device) != WEIR_OK) return fail("opening the device");
-    if (weir_pool_create(device, &ours, &weir) != WEIR_OK) return fail("creating the pool");
-    if (weir_pool_create(device, &theirs, &per_stream) != WEIR_OK) return fail("creating the per-stream pool");
+    if (open_pools(device, trace_path, &pools)) return 1;
     if (weir_stream_create(device, &stream) != WEIR_OK) return fail("creating a stream");
 
     struct row rows[] = {{.bytes = 512}, {.bytes = 4096}, {.bytes = 32768}, {.bytes = 262144}, {.bytes = 1048576}};
     size_t count = sizeof rows / sizeof *rows;
-    printf("one alloc with its free, median of %d rounds of %d, emulated device, 16 KiB pages\n", ROUNDS, PAIRS);
-    printf("%10s  %12s  %12s  %12s\n", "bytes", "mutex pair", "weir", "per-stream");
-    for (size_t i = 0; i < count; i++) {
-        if (measure(weir, per_stream, stream, &rows[i])) return fail("measuring");
-        printf("%10zu  %9.1f ns  %6.1f x  %9.1f x\n", rows[i].bytes, rows[i].mutex_ns,
-               rows[i].weir_ns / rows[i].mutex_ns, rows[i].per_stream_ns / rows[i].mutex_ns);
-    }
+    if (measure_all(&pools, stream, rows, count)) return 1;
     int status = json ? write_json(json, rows, count) : 0;
     weir_stream_destroy(device, stream);
-    weir_pool_destroy(per_stream);
-    weir_pool_destroy(weir);
+    weir_pool_destroy(pools.recorded);
+    weir_pool_destroy(pools.per_stream);
+    weir_pool_destroy(pools.weir);
+    unlink(trace_path);
     weir_device_close(device);
     return status;
 }

@@ -150,6 +150,42 @@ static void a_number_is_not_seen_before_its_first_line_has_its_place(void **stat
     trace_free(&trace);
 }
 
+/* Another thread, right after the driver has destroyed an event: it gets the handle for an event of its own. */
+static const struct weir__driver *real;
+static weir_event next_one;
+
+static CUresult destroy_and_make_anew(CUevent event) {
+    const CUresult code = real->event_destroy(event);
+    OK(weir_event_create(test_device(), false, &next_one));
+    assert_ptr_equal(next_one, event);
+    OK(weir_event_record(test_device(), next_one, NULL));
+    return code;
+}
+
+static void the_end_of_an_event_is_not_taken_for_that_of_the_next_one(void **state) {
+    (void)state;
+    struct weir_pool *pool = NULL;
+    struct weir_pool_options options = {.size = sizeof options, .limit_bytes = 64 * PAGE, .trace_path = path};
+    weir_event event;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    OK(weir_event_create(test_device(), false, &event));
+    OK(weir_event_record(test_device(), event, NULL));
+    real = test_device()->driver;
+    struct weir__driver busy = *real;
+    busy.event_destroy = destroy_and_make_anew;
+    test_device()->driver = &busy;
+    OK(weir_event_destroy(test_device(), event));
+    test_device()->driver = real;
+    OK(weir_stream_wait(test_device(), NULL, next_one));
+    OK(weir_event_destroy(test_device(), next_one));
+    close_pool(pool);
+    struct trace trace = read_back();
+    static const enum op_kind expected[] = {OP_RECORD, OP_DESTROY_EVENT, OP_RECORD, OP_WAIT, OP_DESTROY_EVENT};
+    assert_int_equal(trace.op_count, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < trace.op_count; i++) assert_int_equal(trace.ops[i].kind, expected[i]);
+    trace_free(&trace);
+}
+
 static void a_handle_keeps_its_number_until_it_is_destroyed(void **state) {
     (void)state;
     enum { HANDLES = 5000 };
@@ -229,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_threads_that_pass_things_on_stand_in_order),
         cmocka_unit_test(a_number_is_not_seen_before_its_first_line_has_its_place),
+        cmocka_unit_test(the_end_of_an_event_is_not_taken_for_that_of_the_next_one),
         cmocka_unit_test(a_handle_keeps_its_number_until_it_is_destroyed),
         cmocka_unit_test(no_line_is_lost_or_cut_where_the_file_grows),
     };
