@@ -43,10 +43,6 @@ static bool smaller(const struct weir__extent *a, const struct weir__extent *b) 
     return b == NULL || a->bytes < b->bytes || (a->bytes == b->bytes && a->address < b->address);
 }
 
-static bool older(const struct weir__extent *a, const struct weir__extent *b) {
-    return b == NULL || a->number < b->number || (a->number == b->number && a->address < b->address);
-}
-
 static struct weir__extent *best_ordered(const struct weir_pool *pool, const struct weir__request *request) {
     struct weir__extent *best = best_ordered_of(pool, request, request->slot);
     if (best != NULL && best->bytes == request->bytes) return best;
@@ -75,7 +71,7 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
     struct weir__extent *oldest = NULL;
     for (uint32_t home = 0; home < pool->order.count; home++) {
         struct weir__extent *extent = weir__index_at_least(&pool->order.slots[home]->idle[0], request->bytes, 0);
-        if (extent != NULL && older(extent, oldest)) oldest = extent;
+        if (extent != NULL && (oldest == NULL || extent->number < oldest->number)) oldest = extent;
     }
     if (oldest == NULL) return false;
     choice->step = WEIR__MAP;
@@ -129,7 +125,8 @@ struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool
         const struct weir__index *index = &pool->order.slots[home]->idle[0];
         struct weir__extent *extent = weir__index_at_least(index, pool->granule, 0);
         for (; extent != NULL; extent = weir__index_after(index, extent))
-            if (older(extent, oldest) && weir__extent_whole_pages(extent, pool->granule) > 0 &&
+            if ((oldest == NULL || extent->number < oldest->number) &&
+                weir__extent_whole_pages(extent, pool->granule) > 0 &&
                 !weir__order_extent_is_complete(&pool->order, extent))
                 oldest = extent;
     }

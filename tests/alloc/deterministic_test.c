@@ -122,10 +122,10 @@ static void order(struct program *program, int from, int to) {
 
 static void request(struct program *program, int block) {
     struct outcome *outcome = program->outcome;
-    size_t most = draw(&program->chance) % 4 == 0 ? 8 * PAGE : PAGE;
+    size_t most = draw(&program->chance) % 4 == 0 ? 16 : 4; /* half pages, so that many fits are equally good */
     int stream = (int)(draw(&program->chance) % STREAMS);
     void **at = &program->blocks[block];
-    program->bytes[block] = 1 + draw(&program->chance) % most;
+    program->bytes[block] = (1 + draw(&program->chance) % most) * PAGE / 2;
     program->home[block] = stream;
     enum weir_status status = weir_pool_alloc(program->pool, program->bytes[block], program->streams[stream], at);
     uintptr_t first = program->pool->first != NULL ? program->pool->pages.arena : 0;

@@ -142,6 +142,28 @@ static void donors_are_one_that_is_tight_else_few_and_large(void **state) {
     weir__extent_store_clear(&line.store);
 }
 
+/* Which stream an idle extent belongs to must not matter. */
+static void which_index_a_donor_is_in_makes_no_difference(void **state) {
+    (void)state;
+    struct line line = {0};
+    struct weir__index other = {0};
+    for (int i = 0; i < 2; i++) {
+        struct weir__extent *extent = append(&line, 'i', 4 * G);
+        append(&line, 'u', G);
+        if (i == 0) continue;
+        weir__index_remove(&line.idle, extent);
+        weir__index_insert(&other, extent);
+    }
+    const struct weir__index *here[] = {&line.idle, &other}, *there[] = {&other, &line.idle};
+    for (size_t pages = 4; pages <= 5; pages++) { /* from one donor, and from both */
+        struct weir__donation a[2] = {{0}}, b[2] = {{0}};
+        size_t found, count = weir__place_donors(here, 2, G, pages, NULL, if_usable, a, 2, &found);
+        assert_int_equal(weir__place_donors(there, 2, G, pages, NULL, if_usable, b, 2, &found), count);
+        for (size_t i = 0; i < count; i++) assert_ptr_equal(a[i].extent, b[i].extent);
+    }
+    weir__extent_store_clear(&line.store);
+}
+
 static void splitting_and_merging_keep_tags_and_bytes(void **state) {
     (void)state;
     struct weir__extent_store store = {0};
@@ -221,6 +243,7 @@ int main(void) {
         cmocka_unit_test(a_window_may_begin_and_end_within_idle_pieces),
         cmocka_unit_test(what_may_not_be_used_ends_a_run),
         cmocka_unit_test(donors_are_one_that_is_tight_else_few_and_large),
+        cmocka_unit_test(which_index_a_donor_is_in_makes_no_difference),
         cmocka_unit_test(splitting_and_merging_keep_tags_and_bytes),
         cmocka_unit_test(an_index_finds_the_best_fit),
         cmocka_unit_test(a_table_gives_back_what_was_put),
