@@ -80,7 +80,7 @@ static void the_same_run_has_the_same_outcome_however_many_at_once(void **state)
 
 static void hundreds_of_runs_leave_nothing_behind(void **state) {
     (void)state;
-    enum { MANY = 300 };
+    enum { MANY = 150 };
     struct trace trace = trace_of(lines);
     static struct setup setups[MANY];
     static struct outcome outcomes[MANY];
