@@ -38,6 +38,7 @@ static _Noreturn void run_as_child(const struct setup *setup, int answer, pid_t 
     static struct outcome outcome;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before that */
+    unsetenv("WEIR_OPTIONS");                     /* a run is what its setup says */
     run_here(setup, &outcome);
     _exit(write_all(answer, &outcome, sizeof outcome) ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -157,6 +157,20 @@ static void looking_takes_no_time(void **state) {
     assert_int_equal(outcome.run_ns, (10 + 10 + 5 + 200000) * US);
 }
 
+/* On each of 2,000 streams a block is pending. */
+static void looking_at_many_streams_takes_no_time(void **state) {
+    (void)state;
+    enum { STREAMS = 2000 };
+    static char lines[STREAMS * 64];
+    size_t at = 0;
+    for (int i = 1; i <= STREAMS; i++)
+        at += (size_t)sprintf(lines + at, "m %d 512 0\nu %d %d\nk %d 100000\nf %d\n", i, i, i, i, i);
+    sprintf(lines + at, "m 9999 512 0\nk 0 200000\n");
+    const struct outcome outcome = fluid(lines, 2);
+    assert_int_equal(outcome.host_waits, 0);
+    assert_int_equal(outcome.run_ns, (STREAMS * 10 + 10 + 5 + 200000) * US);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_in_use_elsewhere_is_waited_for_when_nothing_else_is_left),
@@ -173,6 +187,7 @@ int main(void) {
         cmocka_unit_test(nothing_pending_and_no_room_is_out_of_memory),
         cmocka_unit_test(bytes_are_rounded),
         cmocka_unit_test(looking_takes_no_time),
+        cmocka_unit_test(looking_at_many_streams_takes_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,9 +122,13 @@ static void the_environment_says_nothing_of_the_machine(void **state) {
     setenv("WEIR_EMU",
            "capacity:64M,seed:7,jitter:0.3,delay:1ms,watch:on,memory:backed,devices:2,others:8M,refuse:never", 1);
     const struct outcome beside = play(lines, TARGET_POOL, 4);
+    setenv("WEIR_OPTIONS", "policy:nonsense,deterministic:on", 1);
+    const struct outcome with_options = play(lines, TARGET_POOL, 4);
+    unsetenv("WEIR_OPTIONS");
     setenv("WEIR_EMU", kept, 1);
     free(kept);
     assert_same(&as_asked, &beside);
+    assert_same(&as_asked, &with_options);
 }
 
 int main(void) {
