@@ -42,7 +42,7 @@ static struct text pages_text(const struct answer *answer, size_t pages) {
     double ratio = answer_ratio(answer, pages);
     struct text size = size_text((uint64_t)pages * answer->search->page_bytes);
     if (isnan(ratio)) return size;
-    snprintf(text.is, sizeof text.is, "%.20s (%.4g x the peak)", size.is, ratio);
+    snprintf(text.is, sizeof text.is, "%.20s (%.3f x the peak)", size.is, ratio);
     return text;
 }
 
@@ -124,9 +124,9 @@ static void put_fluid(const struct answer *answer, FILE *out) {
     double slowdown = search_slowdown(answer->search, fluid);
     if (fluid == NULL) return;
     if (isnan(slowdown))
-        fprintf(out, "Nor would anything else there: it does not complete without fragmentation either.\n");
+        fprintf(out, "The fluid bound there: it does not complete either, without any fragmentation.\n");
     else
-        fprintf(out, "The bound there: %.2f %% slower without any fragmentation, waiting for pending uses alone.\n",
+        fprintf(out, "The fluid bound there: %.2f %% slower (no fragmentation; waits for pending uses alone).\n",
                 100 * slowdown);
 }
 
@@ -188,7 +188,7 @@ static void put_list(const struct answer *answer, const char *what, const size_t
     if (count == 0) return;
     fprintf(out, "  %s", what);
     for (size_t i = 0; i < count && i < SHOWN; i++)
-        fprintf(out, "%s %.4g x", i == 0 ? "" : ",", answer_ratio(answer, pages[i]));
+        fprintf(out, "%s %.3f x", i == 0 ? "" : ",", answer_ratio(answer, pages[i]));
     fprintf(out, count > SHOWN ? " and %zu more\n" : "\n", count - SHOWN);
 }
 

@@ -2,7 +2,7 @@
 /* weir-replay: would weir have saved this run? Replays a recorded trace on an emulated device. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "machine.h"
@@ -16,6 +16,18 @@ static int say(const char *sentence, int status) {
 }
 
 /* ---- the runs --------------------------------------------------------------------------------------------------- */
+
+/* For people who wait at a terminal. */
+static bool run_and_say(const struct setup *setups, size_t count, unsigned jobs, struct outcome *outcomes, char *why,
+                        size_t room) {
+    static size_t made;
+    bool said = isatty(STDERR_FILENO) == 1;
+    if (said && made > 0) fprintf(stderr, "\r%zu runs made, %zu more ...\033[K", made, count);
+    bool good = run_many(setups, count, jobs, outcomes, why, room);
+    made += count;
+    if (said) fprintf(stderr, "\r\033[K");
+    return good;
+}
 
 static struct setup setup_of(const struct options *options, const struct trace *trace, const char *profile) {
     return (struct setup){.trace = trace,
@@ -128,7 +140,7 @@ static int replay(struct options *options, const struct trace *trace) {
     if (!machine_look(answer.profile, &machine, &bad_input, why, sizeof why))
         return say(why, bad_input ? EXIT_BAD_INPUT : EXIT_FAILURE);
     const struct setup setup = setup_of(options, trace, answer.profile);
-    search_begin(&search, &setup, run_many, options->jobs, machine.page_bytes);
+    search_begin(&search, &setup, run_and_say, options->jobs, machine.page_bytes);
     size_t *curve = calloc(CURVE_MOST + 1, sizeof *curve);
     int status = curve != NULL ? answer_with(&answer, &search, curve) : say("no host memory", EXIT_FAILURE);
     free(curve);

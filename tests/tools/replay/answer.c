@@ -288,7 +288,7 @@ static void words_begin_with_the_answer(void **state) {
     (void)state;
     assert_int_equal(replay("work.trace --profile demo --scan --honest 60% --curve 1:1.2:0.1"), 0);
     assert_ptr_equal(strstr(output, "It fits: latency completes on"), output);
-    SAYS("The bound there:");
+    SAYS("The fluid bound there:");
     SAYS("smallest sufficient device:");
     SAYS("at most 60 % slower on it and on every larger one:");
     SAYS("1.200 x   completed");
