@@ -20,7 +20,6 @@
 #define MOST_NAMES   9999                 /* path.2 to path.9999 */
 #define MOST_OPEN    256                  /* of this process, that are cut at exit and closed in a child of fork */
 #define WHOLE_WINDOW (WEIR__TRACE_WINDOW_BYTES + OVERLAP)
-#define MOST_BYTES   (WEIR__TRACE_WINDOW_BYTES * WEIR__TRACE_WINDOWS)
 
 /* ---- the open ones: cut at exit, closed in a child of fork ------------------------------------------------------- */
 
@@ -126,17 +125,16 @@ static int add_chunk(struct weir__trace_file *file);
 static void release(struct weir__trace_file *file) {
     if (file->descriptor >= 0) close(file->descriptor);
     pthread_mutex_destroy(&file->lock);
-    free(file->windows);
     free(file->path);
 }
 
 enum weir_status weir__trace_file_open(struct weir__trace_file *file, const char *path) {
-    *file = (struct weir__trace_file){.descriptor = -1, .end = UINT64_MAX, .process = getpid()};
+    *file = (struct weir__trace_file){.most = WEIR__TRACE_WINDOW_BYTES * WEIR__TRACE_WINDOWS,
+                                      .end = UINT64_MAX,
+                                      .process = getpid(),
+                                      .descriptor = -1};
     pthread_mutex_init(&file->lock, NULL);
-    file->windows = calloc(WEIR__TRACE_WINDOWS, sizeof *file->windows); /* of whose pages few are ever touched */
-    enum weir_status status =
-        file->windows != NULL ? open_free_name(file, path)
-                              : weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
+    enum weir_status status = open_free_name(file, path);
     if (status == WEIR_OK && ftruncate(file->descriptor, 0) != 0)
         status = fail("ftruncate", file->path, strerror(errno));
     const int code = status == WEIR_OK ? add_chunk(file) : 0;
@@ -196,7 +194,7 @@ static int map_window(struct weir__trace_file *file, size_t window) {
 static int add_chunk(struct weir__trace_file *file) {
     uint64_t chunk = file->room < LEAST_CHUNK ? LEAST_CHUNK : file->room;
     if (chunk > MOST_CHUNK) chunk = MOST_CHUNK;
-    int code = file->room + chunk > MOST_BYTES ? EFBIG : allocate(file, chunk);
+    int code = file->room + chunk > file->most ? EFBIG : allocate(file, chunk);
     if (code == 0) code = map_window(file, (size_t)(file->room / WEIR__TRACE_WINDOW_BYTES));
     if (code != 0) return code;
     __atomic_store_n(&file->room, file->room + chunk, __ATOMIC_RELEASE);
@@ -208,7 +206,7 @@ static bool make_room(struct weir__trace_file *file, uint64_t needed) {
     pthread_mutex_lock(&file->lock);
     while (file->room < needed && !file->ended) {
         const int code = add_chunk(file);
-        if (code != 0) end(file, strerror(code));
+        if (code != 0) end(file, file->room < file->most ? strerror(code) : "that is as long as a recording gets");
     }
     const bool made = file->room >= needed;
     pthread_mutex_unlock(&file->lock);

@@ -26,7 +26,7 @@
 
 #define WEIR__TRACE_LONGEST_LINE ((size_t)256)
 #define WEIR__TRACE_WINDOW_BYTES ((uint64_t)16 << 20)
-#define WEIR__TRACE_WINDOWS      ((size_t)65536) /* a terabyte in all */
+#define WEIR__TRACE_WINDOWS      ((size_t)256) /* 4 GiB in all: more lines than a reader takes are of no use */
 #define WEIR__TRACE_NO_PLACE     UINT64_MAX
 
 struct weir__trace_file {
@@ -34,9 +34,10 @@ struct weir__trace_file {
     _Alignas(64) uint64_t room;     /* atomic; grows under the lock */
     uint64_t mark;                  /* atomic: whoever takes the place across it makes more room, before it is needed */
     bool ended;                     /* atomic */
-    char **windows;                 /* atomic each; NULL: not mapped yet. Those below `room` are */
-    pthread_mutex_t lock;           /* room, mark, end; mapping */
-    uint64_t end;                   /* where the first line begins that found no room */
+    char *windows[WEIR__TRACE_WINDOWS]; /* atomic each; NULL: not mapped yet. Those below `room` are */
+    pthread_mutex_t lock;               /* room, mark, end; mapping */
+    uint64_t most;                      /* bytes that the file may have */
+    uint64_t end;                       /* where the first line begins that found no room */
     int descriptor;
     pid_t process; /* that opened it */
     char *path;    /* where it really is */

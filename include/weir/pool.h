@@ -49,7 +49,8 @@ struct weir_pool_options {
     enum weir_policy policy;
     size_t limit_bytes;     /* most bytes taken from the driver; 0: WEIR_OPTIONS limit:..., else the capacity */
     uint64_t wait_limit_ns; /* longest host wait of one call; 0: WEIR_OPTIONS wait_limit:..., else 10 s */
-    const char *trace_path; /* record all calls in weir-trace 1; NULL: WEIR_TRACE, else no trace */
+    const char *trace_path; /* record all calls in weir-trace 1 (%p in the name: process id, %d: device, %%: a percent
+                             * sign; see docs/trace.md); NULL: WEIR_TRACE, else no trace; "": none */
     bool deterministic;     /* addresses depend on the order of calls alone, see below; false: WEIR_OPTIONS, else not */
 };
 

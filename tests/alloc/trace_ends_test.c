@@ -269,6 +269,27 @@ static void a_full_disk_ends_the_recording_and_the_program_goes_on(void **state)
     trace_free(&trace);
 }
 
+static void a_recording_has_a_longest_length(void **state) {
+    (void)state;
+    unlink(log_path);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct weir__trace_file file;
+        uint64_t lines = 0;
+        if (weir__trace_file_open(&file, path) != WEIR_OK) _exit(1);
+        file.most = 1 << 20;
+        for (uint64_t place; (place = weir__trace_file_reserve(&file, 9)) != WEIR__TRACE_NO_PLACE; lines++)
+            weir__trace_file_write(&file, place, "# a line\n", 9);
+        weir__trace_file_close(&file);
+        _exit(lines == (1 << 20) / 9 ? 0 : 1);
+    }
+    assert_int_equal(status_of(child), 0);
+    assert_int_equal(lines_in_log("as long as a recording gets; recording ends here"), 1);
+    struct stat known;
+    assert_int_equal(stat(path, &known), 0);
+    assert_int_equal(known.st_size, (1 << 20) / 9 * 9);
+}
+
 static void a_disk_that_is_full_from_the_start_is_said_at_once(void **state) {
     (void)state;
     const pid_t child = fork();
@@ -311,6 +332,7 @@ int main(void) {
         cmocka_unit_test(a_program_that_exits_without_destroying_its_pool_leaves_a_file_of_the_right_length),
         cmocka_unit_test(threads_that_still_record_at_exit_do_no_harm),
         cmocka_unit_test(a_full_disk_ends_the_recording_and_the_program_goes_on),
+        cmocka_unit_test(a_recording_has_a_longest_length),
         cmocka_unit_test(a_disk_that_is_full_from_the_start_is_said_at_once),
         cmocka_unit_test(a_line_that_is_not_whole_begins_with_a_zero_byte),
     };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "tools/trace/trace.h"
 
 static char folder[] = "/tmp/weir_trace_test_XXXXXX";
 
@@ -110,6 +111,31 @@ static void a_free_on_another_stream_names_it_when_the_first_is_gone(void **stat
     OK(weir_pool_free(pool, b, NULL));
     close_pool(pool);
     assert_non_null(strstr(contents_of(path, text, sizeof text), "x 0\n# stream 1 stream 1\nf 1 1\nf 2 1\n"));
+}
+
+/* Addresses that a replay can compare. A block of no bytes has none in the arena. */
+static void in_deterministic_mode_the_trace_says_where_blocks_lie(void **state) {
+    (void)state;
+    char path[256], why[512];
+    struct trace trace;
+    struct weir_pool_options options = {.size = sizeof options,
+                                        .limit_bytes = 64 * PAGE,
+                                        .trace_path = path_of("placed.trace", path),
+                                        .deterministic = true};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    const char *blocks[5];
+    const uintptr_t arena = pool->pages.arena;
+    for (size_t i = 0; i < 5; i++) blocks[i] = alloc(pool, i * 5000, NULL);
+    for (size_t i = 0; i < 5; i++) OK(weir_pool_free(pool, (void *)(uintptr_t)blocks[i], NULL));
+    close_pool(pool);
+    if (!trace_read(path, &trace, why, sizeof why)) fail_msg("%s", why);
+    assert_true(trace.origin.deterministic);
+    assert_int_equal(trace.origin.limit_bytes, 64 * PAGE);
+    assert_int_equal(trace.offset_count, 4);
+    assert_int_equal(trace.offsets[0], UINT64_MAX);
+    for (size_t i = 1; i < 5; i++) assert_int_equal(trace.offsets[i], (uintptr_t)blocks[i] - arena);
+    trace_free(&trace);
 }
 
 static void a_recorded_run_replays_with_the_same_peak(void **state) {
@@ -247,8 +273,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     (void)state;
-    static const char *const names[] = {"lines.trace", "gone.trace", "short.trace", "run.trace",  "run.json",
-                                        "bad.trace",   "long.trace", "mixed.trace", "noted.trace"};
+    static const char *const names[] = {"lines.trace", "gone.trace", "placed.trace", "short.trace", "run.trace",
+                                        "run.json",    "bad.trace",  "long.trace",   "mixed.trace", "noted.trace"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(path_of(names[i], path));
     return rmdir(folder);
@@ -258,6 +284,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_becomes_a_line),
         cmocka_unit_test(a_free_on_another_stream_names_it_when_the_first_is_gone),
+        cmocka_unit_test(in_deterministic_mode_the_trace_says_where_blocks_lie),
         cmocka_unit_test(a_recorded_run_replays_with_the_same_peak),
         cmocka_unit_test(a_scan_answers_with_a_run_that_completed_and_always_the_same),
         cmocka_unit_test(work_takes_no_time_without_a_clock),
