@@ -140,6 +140,18 @@ static void a_line_that_does_not_end_is_refused(void **state) {
                    "line 2 (byte 13): the line is longer than the limit of 4096 bytes");
 }
 
+static void the_place_is_right_far_into_a_text(void **state) {
+    (void)state;
+    enum { LINES = 300000 };
+    char *lines = malloc(LINES * 2 + 4);
+    assert_non_null(lines);
+    for (size_t i = 0; i < LINES; i++) memcpy(lines + i * 2, "i\n", 2);
+    memcpy(lines + LINES * 2, "f 7\n", 4);
+    struct trace trace;
+    assert_refused(read_lines(lines, LINES * 2 + 4, &trace), "line 300002 (byte 600013): block 7 was never allocated");
+    free(lines);
+}
+
 static void more_streams_than_the_limit_are_refused_and_named_ones_forgotten(void **state) {
     (void)state;
     static char lines[80000];
@@ -201,6 +213,7 @@ int main(void) {
         cmocka_unit_test(each_refusal_has_its_sentence),
         cmocka_unit_test(what_is_no_trace_is_refused_at_its_first_line),
         cmocka_unit_test(a_line_that_does_not_end_is_refused),
+        cmocka_unit_test(the_place_is_right_far_into_a_text),
         cmocka_unit_test(more_streams_than_the_limit_are_refused_and_named_ones_forgotten),
         cmocka_unit_test(files_that_can_not_be_read_are_refused),
         cmocka_unit_test(a_sentence_fits_the_room_there_is),
