@@ -71,7 +71,7 @@ struct trace {
 #define TRACE_MOST_BYTES      (UINT64_C(1) << 50)        /* live at once */
 #define TRACE_MOST_NS         UINT64_C(1000000000000000) /* one piece of work */
 #define TRACE_MOST_ALIGN      (UINT64_C(1) << 30)
-#define TRACE_MOST_OPS        (UINT32_C(1) << 28)
+#define TRACE_MOST_OPS        (UINT32_C(1) << 29)
 #define TRACE_MOST_TEXT_BYTES (UINT64_C(1) << 34) /* decompressed */
 
 /* Reads a trace from a file, plain, gzip or zstd by its content; "-" is standard input.
