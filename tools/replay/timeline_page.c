@@ -176,7 +176,7 @@ static void put_memory(const struct timeline *timeline, const struct legend *leg
     PUT_DELTAS(out, "live", count, columns[i].live / 512);
     PUT_DELTAS(out, "held", count, columns[i].held / 512);
     for (uint32_t k = 0; k < legend->coloured_count; k++) {
-        char key[16];
+        char key[32];
         const uint32_t slot = timeline_slot(timeline, legend->coloured[k]);
         snprintf(key, sizeof key, "idle%u", k);
         PUT_DELTAS(out, key, count, columns[i].idle[slot] / 512);
@@ -343,7 +343,7 @@ static void put_swatch(const char *class, const char *text, FILE *out) {
 }
 
 static void put_legend(const struct run *run, const struct legend *legend, FILE *out) {
-    char name[64], text[80], class[16];
+    char name[64], text[80], class[32];
     fputs("<ul class=\"legend\">\n", out);
     put_swatch("live", "live", out);
     for (uint32_t i = 0; i < legend->coloured_count; i++) {
