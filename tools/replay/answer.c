@@ -64,8 +64,10 @@ static struct text count_text(uint64_t count) {
     return text;
 }
 
+/* The policy, or the library's file. */
 static const char *who(const struct answer *answer) {
-    return answer->options->allocator != NULL ? answer->options->allocator : answer->options->policy;
+    const char *library = answer->options->library, *slash = library != NULL ? strrchr(library, '/') : NULL;
+    return library == NULL ? answer->options->policy : slash != NULL ? slash + 1 : library;
 }
 
 /* One figure a line, names in a column. */
@@ -161,8 +163,11 @@ static void put_figures(const struct answer *answer, FILE *out) {
         put_line(out, "pages moved", "%s%s%s", count_text(outcome->page_moves).is,
                  outcome->moved_bytes != NOT_KNOWN ? ", " : "",
                  outcome->moved_bytes != NOT_KNOWN ? size_text(outcome->moved_bytes).is : "");
-    put_line(out, "waits", "%s on the device, %s of the host", count_text(outcome->device_waits).is,
-             count_text(outcome->host_waits).is);
+    if (outcome->device_waits != NOT_KNOWN)
+        put_line(out, "waits", "%s on the device, %s of the host", count_text(outcome->device_waits).is,
+                 count_text(outcome->host_waits).is);
+    else
+        put_line(out, "waits", "%s of the host", count_text(outcome->host_waits).is);
     if (answer->options->clock != CLOCK_VIRTUAL) return;
     if (outcome->host_wait_ns != NOT_KNOWN)
         put_line(out, "the host waited", "%s of %s", time_text((double)outcome->host_wait_ns).is,
@@ -237,10 +242,10 @@ static void put_ground(const struct answer *answer, FILE *out) {
     bool clock = options->clock == CLOCK_VIRTUAL;
     fprintf(out,
             "Emulated, no GPU was used: profile %s, %s%s%s. The trace: %zu operations, %" PRIu32 " iterations, %" PRIu32
-            " streams, %s live at the peak.\n",
+            " stream%s, %s live at the peak.\n",
             answer->profile, clock ? "cost law " : "no clock, so nothing takes time", clock ? options->law : "",
             clock ? ", virtual clock" : "", trace->op_count, trace->iteration_count, trace->stream_count,
-            size_text(trace->peak_live_bytes).is);
+            trace->stream_count == 1 ? "" : "s", size_text(trace->peak_live_bytes).is);
     if (clock && !trace->has_work)
         fprintf(out, "It says nothing of how long work takes (k), so there is no slowdown to tell.\n");
     if (answer->search->failed_runs > 0)
