@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How large a device must be, and what it costs to do with less: weir-replay over many traces, the policy per-stream
- * beside weir's own, under each law of what the driver's memory calls cost. Prints a table beside what PyTorch's allocator
- * needed (baseline.tsv), and how fast the replay itself is.
+ * beside weir's own, under each law of what the driver's memory calls cost. Prints a table beside what PyTorch's
+ * allocator needed (baseline.tsv), and how fast the replay itself is.
  *
  * Usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=LIST] NAME=TRACE ...
- * --laws is for the traces that follow it. A trace that does not say how long work takes is replayed without a clock, once. */
+ * --laws is for the traces that follow it. A trace that does not say how long work takes is replayed without a clock,
+ * once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -397,7 +398,8 @@ static void put_table(void) {
 
 /* ---- speed ------------------------------------------------------------------------------------------------------ */
 
-/* Operations a second of CPU time: reading is not in it, the pool and the emulated driver are. The median of several runs. */
+/* Operations a second of CPU time: reading is not in it, the pool and the emulated driver are. The median of several
+ * runs. */
 static double speed(const struct subject *subject, const char *clock) {
     double found[SPEED_RUNS];
     size_t count = 0;

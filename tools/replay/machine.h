@@ -11,7 +11,8 @@ struct machine {
     char name[64]; /* the device's */
 };
 
-/* Opens the machine in a process of its own, since the settings of an opened one stand for good, and a run opens another.
+/* Opens the machine in a process of its own, since the settings of an opened one stand for good, and a run opens
+ * another.
  * Gives: false with a sentence; *bad_input when the profile is at fault. */
 bool machine_look(const char *profile, struct machine *machine, bool *bad_input, char *why, size_t room);
 

@@ -45,8 +45,8 @@ static bool read_choice(const char *option, const char *value, const char *const
     return complain(complaint, "--%s %.60s is not one of %s", option, value, list);
 }
 
-/* Reads "1.02" as millionths; by hand, since strtod follows the locale. Gives: the first character after it, or NULL when
- * there is no number, more than six decimals, or more than RATIO_MOST. */
+/* Reads "1.02" as millionths; by hand, since strtod follows the locale. Gives: the first character after it, or NULL
+ * when there is no number, more than six decimals, or more than RATIO_MOST. */
 static const char *read_millionths(const char *text, uint64_t *millionths) {
     uint64_t number = 0, place = RATIO_ONE;
     const char *at = text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What weir-replay was asked. Ratios are in millionths, so that what "1.02x" means does not hang on a floating point. */
+/* What weir-replay was asked. Ratios are in millionths, so that "1.02x" means the same everywhere. */
 #ifndef WEIR_REPLAY_OPTIONS_H
 #define WEIR_REPLAY_OPTIONS_H
 
@@ -38,7 +38,7 @@ bool options_read(struct options *options, int count, char **argument, char *why
 void options_free(struct options *options);
 void options_help(FILE *out);
 
-/* Takes from the trace's `# recorded` comment what --as-recorded asks for. False with a sentence: it does not say it. */
+/* Takes what --as-recorded asks for from the `# recorded` comment. False with a sentence: it does not say it. */
 bool options_as_recorded(struct options *options, const struct trace *trace, char *why, size_t room);
 
 #endif

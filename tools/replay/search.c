@@ -252,8 +252,9 @@ static size_t slack_pages(const struct search *search) {
     return (size_t)(largest / search->page_bytes) + 16;
 }
 
-/* What the target does when it has all it wants. Weir's pools look at a device's size only when they ask the driver for pages:
- * so where even the largest request beside all that was held would have fitted, a larger device makes no difference. */
+/* What the target does when it has all it wants. Weir's pools look at a device's size only when they ask the driver
+ * for pages: so where even the largest request beside all that was held would have fitted, a larger device makes no
+ * difference. */
 static bool run_on_plenty(struct search *search) {
     size_t pages = search_pages_of_ratio(search, SEARCH_MOST_TIMES * RATIO_ONE);
     size_t most = search_pages_of_bytes(search, SEARCH_MOST_BYTES),
@@ -268,7 +269,7 @@ static bool run_on_plenty(struct search *search) {
     return true;
 }
 
-/* The upper end for bisecting: what the target held when it had plenty; when that does not do, more. 0: nothing does. */
+/* The upper end for bisecting: what the target held when it had plenty; if that is not enough, more. 0: nothing is. */
 static bool find_upper(struct search *search, size_t low, size_t *upper) {
     const struct outcome *outcome = search_outcome(search, search->setup.target, search->plenty_pages);
     *upper = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding capacities: many runs of one trace, each made once.
  *
- * Words. point: a capacity in pages with the run on it. good: completed, and at most `honest` slower than with the free
- * allocator. plenty: a device on which the target takes all that it wants. edge: two capacities, the larger of which does
- * and the smaller of which does not, closer together than 0.2 % of the peak or one page.
+ * Words. point: a capacity in pages with the run on it. good: completed, and at most `honest` slower than with the
+ * free allocator. plenty: a device on which the target takes all that it wants. edge: two capacities, the larger of
+ * which does and the smaller of which does not, closer together than 0.2 % of the peak or one page.
  *
  * The answers depend on the runs alone, not on how many are made at a time. */
 #ifndef WEIR_REPLAY_SEARCH_H
@@ -35,7 +35,8 @@ void search_begin(struct search *search, const struct setup *setup, run_function
                   size_t page_bytes);
 void search_end(struct search *search);
 
-/* A multiple of the peak of live bytes in whole pages, rounded up; at least one. And bytes, rounded down, at least one. */
+/* A multiple of the peak of live bytes in whole pages, rounded up; at least one. And bytes, rounded down, at least
+ * one. */
 size_t search_pages_of_ratio(const struct search *search, uint64_t millionths);
 size_t search_pages_of_bytes(const struct search *search, size_t bytes);
 
@@ -49,8 +50,8 @@ bool search_make(struct search *search, const struct search_wanted *wanted, size
 const struct outcome *search_outcome(const struct search *search, enum target_kind target, size_t pages);
 /* Whether runs have times that can be compared: there are work and a clock. */
 bool search_is_timed(const struct search *search);
-/* How much slower than with the free allocator, as a fraction; NaN where it is not known: not timed, not completed, no run
- * with the free allocator; and for NULL. */
+/* How much slower than with the free allocator, as a fraction; NaN where it is not known: not timed, not completed, no
+ * run with the free allocator; and for NULL. */
 double search_slowdown(const struct search *search, const struct outcome *outcome);
 
 struct found {
@@ -63,10 +64,10 @@ struct found {
 
 /* The smallest sufficient device (`scan`), and the smallest honest one where `honest` millionths are not 0.
  *
- * Smallest: bisected between the peak of live bytes and what the target holds when it has plenty; one edge of those that there
- * may be. Then devices in steps of 1 % up to 10 % above it are tried, and those of the honest grid.
- * Honest: the smallest of 1, 1.01, 1.02, 1.03, 1.05, 1.075, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2, 2.5 and 3 times
- * the peak from which it and all larger ones are good, then bisected down towards the next smaller one. */
+ * Smallest: bisected between the peak of live bytes and what the target holds when it has plenty; one edge of those
+ * that there may be. Then devices in steps of 1 % up to 10 % above it are tried, and those of the honest grid.
+ * Honest: the smallest of 1, 1.01, 1.02, 1.03, 1.05, 1.075, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2, 2.5 and 3
+ * times the peak from which it and all larger ones are good, then bisected down towards the next smaller one. */
 bool search_find(struct search *search, bool scan, uint64_t honest, struct found *found);
 void search_found_free(struct found *found);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What weir-replay answers: every key of its JSON, null for what is not known, words that begin with the answer, and the
- * exit statuses. */
+/* What weir-replay answers: every key of its JSON, null for what is not known, words that begin with the answer, and
+ * the exit statuses. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@ static char output[1 << 16];
 
 /* ---- traces and runs --------------------------------------------------------------------------------------------- */
 
-/* Steps of two streams: the second computes with what the first allocates, and gives back what it has used. With `work` an
- * operation takes 400 microseconds. */
+/* Steps of two streams: the second computes with what the first allocates, and gives back what it has used. With
+ * `work` an operation takes 400 microseconds. */
 static void write_trace(const char *name, bool work, const char *comment) {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", folder, name);
