@@ -18,18 +18,21 @@ static bool grow(struct emu_slots *slots) {
     if (memory == NULL) return false;
     slots->chunks[chunk] = memory;
     slots->chunk_count++;
-    for (size_t i = chunk_slots(chunk); i-- > 0;) {
-        struct emu_slot *slot = slot_at(slots, chunk, i);
-        slot->next_free = slots->free;
-        slots->free = slot;
-    }
+    slots->begun = 0;
     return true;
+}
+
+/* A slot that was never handed out. */
+static struct emu_slot *begin_slot(struct emu_slots *slots) {
+    const bool full = slots->chunk_count == 0 || slots->begun == chunk_slots(slots->chunk_count - 1);
+    if (full && !grow(slots)) return NULL;
+    return slot_at(slots, slots->chunk_count - 1, slots->begun++);
 }
 
 /* Finds the chunk and index of a pointer to the start of a slot. */
 static bool locate(const struct emu_slots *slots, const void *pointer, unsigned *chunk, size_t *index) {
     const uintptr_t address = (uintptr_t)pointer;
-    for (unsigned i = 0; i < slots->chunk_count; i++) {
+    for (unsigned i = slots->chunk_count; i-- > 0;) { /* the later ones have the most slots */
         const uintptr_t start = (uintptr_t)slots->chunks[i];
         if (address < start || address >= start + chunk_slots(i) * slots->slot_bytes) continue;
         *chunk = i;
@@ -41,10 +44,12 @@ static bool locate(const struct emu_slots *slots, const void *pointer, unsigned 
 
 void *emu_slots_take(struct emu_slots *slots) {
     pthread_mutex_lock(&slots->lock);
-    struct emu_slot *slot = NULL;
-    if (slots->free != NULL || grow(slots)) {
-        slot = slots->free;
+    struct emu_slot *slot = slots->free;
+    if (slot != NULL)
         slots->free = slot->next_free;
+    else
+        slot = begin_slot(slots);
+    if (slot != NULL) {
         assert(!slot->alive);
         slot->alive = true;
     }
@@ -71,6 +76,10 @@ bool emu_slots_alive(struct emu_slots *slots, const void *pointer) {
     return alive;
 }
 
+static size_t begun_slots(const struct emu_slots *slots, unsigned chunk) {
+    return chunk + 1 == slots->chunk_count ? slots->begun : chunk_slots(chunk);
+}
+
 void *emu_slots_next(struct emu_slots *slots, const void *previous) {
     unsigned chunk = 0;
     size_t index = 0;
@@ -78,7 +87,7 @@ void *emu_slots_next(struct emu_slots *slots, const void *previous) {
     pthread_mutex_lock(&slots->lock);
     if (previous != NULL && locate(slots, previous, &chunk, &index)) index++;
     for (; chunk < slots->chunk_count && found == NULL; chunk++, index = 0)
-        for (; index < chunk_slots(chunk) && found == NULL; index++)
+        for (; index < begun_slots(slots, chunk) && found == NULL; index++)
             if (slot_at(slots, chunk, index)->alive) found = slot_at(slots, chunk, index);
     pthread_mutex_unlock(&slots->lock);
     return found;

@@ -20,6 +20,7 @@ struct emu_slots {
     pthread_mutex_t lock;
     char *chunks[EMU_MOST_CHUNKS]; /* chunk i holds EMU_FIRST_CHUNK << i slots */
     unsigned chunk_count;
+    size_t begun; /* slots of the last chunk that have been handed out: those behind are never touched */
     struct emu_slot *free;
 };
 
