@@ -199,7 +199,9 @@ static void *write_lines(void *argument) {
 static struct weir__trace_file *late;
 static void write_late(void) __attribute__((destructor(101))); /* after the library's own */
 static void write_late(void) {
-    if (late != NULL) weir__trace_file_write(late, late->position + 20000, "# a line\n", 9);
+    if (late == NULL) return;
+    const uint64_t position = __atomic_load_n(&late->position, __ATOMIC_RELAXED);
+    weir__trace_file_write(late, position + 20000, "# a line\n", 9);
 }
 
 /* As is usual: other threads are still at it when the program exits. */

@@ -116,14 +116,13 @@ static void lines_of_threads_that_pass_things_on_stand_in_order(void **state) {
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Another thread, at the very moment when a line takes its place: what it does is done in the place of one. */
-static void (*meanwhile)(void);
+static void (*meanwhile)(void); /* atomic */
 
 uint64_t __real_weir__trace_file_reserve(struct weir__trace_file *file, size_t length);
 uint64_t __wrap_weir__trace_file_reserve(struct weir__trace_file *file, size_t length);
 
 uint64_t __wrap_weir__trace_file_reserve(struct weir__trace_file *file, size_t length) {
-    void (*other)(void) = meanwhile;
-    meanwhile = NULL;
+    void (*other)(void) = __atomic_exchange_n(&meanwhile, NULL, __ATOMIC_RELAXED);
     if (other != NULL) other();
     return __real_weir__trace_file_reserve(file, length);
 }
