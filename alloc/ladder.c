@@ -18,7 +18,7 @@ static bool usable_if_ordered(const void *context, const struct weir__extent *ex
 
 static bool usable_if_complete(const void *context, const struct weir__extent *extent) {
     const struct asker *asker = context;
-    return weir__mutated(WEIR__SITE_PAGE_MOVE) || weir__order_extent_is_complete(asker->order, extent);
+    return weir__order_extent_is_complete(asker->order, extent) || weir__mutated(WEIR__SITE_PAGE_MOVE);
 }
 
 static bool usable_always(const void *context, const struct weir__extent *extent) {

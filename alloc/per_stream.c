@@ -108,16 +108,20 @@ static void process_events(struct weir_pool *pool) {
     if (pool->pending != NULL && weir__order_poll(&pool->order)) free_complete_blocks(pool);
 }
 
+/* (unlocks) Waits for an event that holds the oldest pending block back. Needs: a pending block. */
+static enum weir_status wait_for_oldest(struct weir_pool *pool, uint64_t deadline_ns) {
+    struct weir__tag tag = {0};
+    for (uint32_t i = 0; i < pool->pending->tag_count; i++)
+        if (!weir__order_is_complete(&pool->order, pool->pending->tags[i])) tag = pool->pending->tags[i];
+    enum weir_status status = weir__order_wait_host(&pool->order, tag, deadline_ns);
+    if (status == WEIR_OK) free_complete_blocks(pool);
+    return status;
+}
+
 /* (unlocks) Waits for all events, at most until the deadline. */
 static enum weir_status wait_for_events(struct weir_pool *pool, uint64_t deadline_ns) {
     enum weir_status status = WEIR_OK;
-    while (status == WEIR_OK && pool->pending != NULL) {
-        struct weir__tag tag = {0};
-        for (uint32_t i = 0; i < pool->pending->tag_count; i++)
-            if (!weir__order_is_complete(&pool->order, pool->pending->tags[i])) tag = pool->pending->tags[i];
-        status = weir__order_wait_host(&pool->order, tag, deadline_ns);
-        if (status == WEIR_OK) free_complete_blocks(pool);
-    }
+    while (status == WEIR_OK && pool->pending != NULL) status = wait_for_oldest(pool, deadline_ns);
     return status;
 }
 
@@ -292,16 +296,20 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__request *reque
     return status == WEIR_OK ? add_segment(pool, request, out) : status;
 }
 
-/* (unlocks) Deterministic mode: events are not looked at, so what they hold back is waited for before memory is taken. */
+/* (unlocks) Deterministic mode: events are not looked at, so the oldest blocks that they hold back are waited for until one
+ * serves, before memory is taken. */
 static enum weir_status find_pending(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     uint64_t since_ns = weir__device_now_ns(pool->device);
     request->deadline_ns = since_ns + request->wait_limit_ns;
     weir__account_short(pool, request->slot);
     pool->host_waits++;
-    enum weir_status status = wait_for_events(pool, request->deadline_ns);
+    enum weir_status status = WEIR_OK;
+    while (status == WEIR_OK && *out == NULL && pool->pending != NULL) {
+        status = wait_for_oldest(pool, request->deadline_ns);
+        if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 1)) status = no_host_memory();
+        if (status == WEIR_OK) *out = find_free(pool, request);
+    }
     pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
-    if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 1)) status = no_host_memory();
-    if (status == WEIR_OK) *out = find_free(pool, request);
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
 

@@ -392,12 +392,17 @@ static void one_pool_a_stream_waits_for_noted_uses_before_it_takes_memory(void *
     setenv("WEIR_OPTIONS", "deterministic:on", 1);
     struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 64);
     unsetenv("WEIR_OPTIONS");
-    weir_stream stream = new_stream(), other = new_stream();
-    void *block = alloc(pool, 20 * PAGE, stream);
-    OK(weir_pool_note(pool, block, other));
-    OK(weir_pool_free(pool, block, stream));
-    assert_ptr_equal(alloc(pool, 20 * PAGE, stream), block);
-    assert_int_equal(stats_of(pool).held_bytes, 20 * PAGE);
+    weir_stream stream = new_stream(), other = new_stream(), held = new_stream();
+    void *first = alloc(pool, 20 * PAGE, stream), *second = alloc(pool, 20 * PAGE, stream);
+    OK(weir_pool_note(pool, first, other));
+    OK(weir_pool_note(pool, second, held));
+    struct gate *gate = put_gate(held);
+    OK(weir_pool_free(pool, first, stream));
+    OK(weir_pool_free(pool, second, stream));
+    assert_ptr_equal(alloc(pool, 20 * PAGE, stream), first); /* the older one does; the other one is not waited for */
+    assert_int_equal(stats_of(pool).held_bytes, 40 * PAGE);
+    assert_int_equal(stats_of(pool).host_waits, 1);
+    open_gate(gate);
     close_pool(pool);
 }
 
