@@ -202,8 +202,10 @@ static void put_found(const struct answer *answer, FILE *out) {
     const struct found *found = &answer->found;
     if (options->scan && found->min_pages != 0)
         fprintf(out, "smallest sufficient device: %s\n", pages_text(answer, found->min_pages).is);
-    else if (options->scan)
+    else if (options->scan && answer->search->failed_runs == 0)
         fprintf(out, "no device up to %d x the peak is sufficient\n", SEARCH_MOST_TIMES);
+    else if (options->scan)
+        fprintf(out, "the smallest sufficient device is not known: runs failed\n");
     put_list(answer, "fails again at", found->fails_above, found->fails_above_count, out);
     put_list(answer, "completes below it at", found->completes_below, found->completes_below_count, out);
     if (options->honest == 0) return;
@@ -215,37 +217,44 @@ static void put_found(const struct answer *answer, FILE *out) {
         fprintf(out, "no device up to 3 x the peak is at most %g %% slower\n", percent);
 }
 
+static struct text percent_text(double fraction) {
+    struct text text = {"-"};
+    if (isfinite(fraction)) snprintf(text.is, sizeof text.is, "%.2f %%", 100 * fraction);
+    return text;
+}
+
 static void put_curve(const struct answer *answer, FILE *out) {
+    static const char *const endings[] = {"completed", "out of memory", "failed"};
     if (answer->curve_count == 0) return;
-    fprintf(out, "  capacity   outcome            slower     bound   memory calls   pages moved   host waits\n"
-                 "                                                         steady\n");
+    fprintf(out, "  %-23s   %-13s   %9s %9s   %12s   %11s   %10s\n", "capacity", "outcome", "slower", "bound",
+            "steady calls", "pages moved", "host waits");
     for (size_t i = 0; i < answer->curve_count; i++) {
-        const struct search *search = answer->search;
-        const struct outcome *outcome = search_outcome(search, search->setup.target, answer->curve[i]);
-        double slowdown = 100 * answer_slowdown(answer, outcome),
-               fluid = 100 * answer_fluid_slowdown(answer, answer->curve[i]);
-        static const char *const endings[] = {"completed", "out of memory", "failed"};
-        char slower[16] = "-", bound[16] = "-";
-        if (isfinite(slowdown)) snprintf(slower, sizeof slower, "%.2f %%", slowdown);
-        if (isfinite(fluid)) snprintf(bound, sizeof bound, "%.2f %%", fluid);
-        fprintf(out, "  %6.3f x   %-13s   %9s %9s   %12s   %11s   %10s\n", answer_ratio(answer, answer->curve[i]),
-                endings[outcome->ending], slower, bound, count_text(outcome->memory_calls_steady).is,
+        size_t pages = answer->curve[i];
+        const struct outcome *outcome = search_outcome(answer->search, answer->search->setup.target, pages);
+        struct text size = size_text((uint64_t)pages * answer->search->page_bytes), ratio = {""};
+        double number = answer_ratio(answer, pages);
+        if (isfinite(number)) snprintf(ratio.is, sizeof ratio.is, "%.3f x", number);
+        fprintf(out, "  %10s  %11s   %-13s   %9s %9s   %12s   %11s   %10s\n", ratio.is, size.is,
+                endings[outcome->ending], percent_text(answer_slowdown(answer, outcome)).is,
+                percent_text(answer_fluid_slowdown(answer, pages)).is, count_text(outcome->memory_calls_steady).is,
                 count_text(outcome->page_moves).is, count_text(outcome->host_waits).is);
     }
 }
 
 /* ---- what it was made on, and what next ------------------------------------------------------------------------- */
 
+#define PLURAL(count) ((count) == 1 ? "" : "s")
+
 static void put_ground(const struct answer *answer, FILE *out) {
     const struct options *options = answer->options;
     const struct trace *trace = answer->trace;
     bool clock = options->clock == CLOCK_VIRTUAL;
-    fprintf(out,
-            "Emulated, no GPU was used: profile %s, %s%s%s. The trace: %zu operations, %" PRIu32 " iterations, %" PRIu32
-            " stream%s, %s live at the peak.\n",
-            answer->profile, clock ? "cost law " : "no clock, so nothing takes time", clock ? options->law : "",
-            clock ? ", virtual clock" : "", trace->op_count, trace->iteration_count, trace->stream_count,
-            trace->stream_count == 1 ? "" : "s", size_text(trace->peak_live_bytes).is);
+    fprintf(out, "Emulated, no GPU was used: profile %s, %s%s%s. ", answer->profile,
+            clock ? "cost law " : "no clock, so nothing takes time", clock ? options->law : "",
+            clock ? ", virtual clock" : "");
+    fprintf(out, "The trace: %zu operation%s, %" PRIu32 " iteration%s, %" PRIu32 " stream%s, %s live at the peak.\n",
+            trace->op_count, PLURAL(trace->op_count), trace->iteration_count, PLURAL(trace->iteration_count),
+            trace->stream_count, PLURAL(trace->stream_count), size_text(trace->peak_live_bytes).is);
     if (clock && !trace->has_work)
         fprintf(out, "It says nothing of how long work takes (k), so there is no slowdown to tell.\n");
     if (answer->search->failed_runs > 0)
@@ -280,7 +289,7 @@ static void put_advice(const struct answer *answer, FILE *out) {
 void answer_words(const struct answer *answer, FILE *out) {
     const struct outcome *outcome = answer->outcome;
     if (outcome->ending == ENDED_FAILED) {
-        fprintf(out, "Failed at line %" PRIu32 ": %s\n", outcome->failed_line, outcome->why);
+        fprintf(out, "Failed: %s\n", outcome->why);
     } else {
         outcome->ending == ENDED_COMPLETED ? put_fit(answer, out) : put_refusal(answer, out);
         put_fluid(answer, out);
