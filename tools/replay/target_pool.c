@@ -136,14 +136,15 @@ static void figures(struct run *run, struct outcome *so_far) {
     if (so_far->ending == ENDED_OUT_OF_MEMORY) weir_pool_report(own->pool, so_far->report, sizeof so_far->report);
 }
 
-/* Streams that the pool knows are found by their handles: those that are open in the trace. */
+/* Streams that the pool knows are found by their handles: those that are open in the trace. Of those beyond the table it is
+ * not known. */
 static void idle_by_stream(struct run *run, uint64_t *bytes) {
-    struct weir_stream_stats stats[64];
+    enum { MOST = 64 };
+    struct weir_stream_stats stats[MOST];
     size_t count = 0;
-    for (uint32_t i = 0; i < run->trace->stream_count; i++) bytes[i] = 0;
-    if (weir_pool_get_stream_stats(pool_of(run), stats, sizeof stats / sizeof *stats, &count) != WEIR_OK) return;
-    if (count > sizeof stats / sizeof *stats) count = sizeof stats / sizeof *stats;
-    for (size_t k = 0; k < count; k++)
+    const bool told = weir_pool_get_stream_stats(pool_of(run), stats, MOST, &count) == WEIR_OK;
+    for (uint32_t i = 0; i < run->trace->stream_count; i++) bytes[i] = told && count <= MOST ? 0 : NOT_KNOWN;
+    for (size_t k = 0; told && k < count && k < MOST; k++)
         for (uint32_t i = 0; i < run->trace->stream_count; i++)
             if (run->stream_open[i] && run->streams[i] == stats[k].stream) bytes[i] = stats[k].idle_bytes;
 }
