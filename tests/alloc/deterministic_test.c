@@ -13,7 +13,7 @@
 #include "device/emulated.h"
 #include "support.h"
 
-enum { STREAMS = 4, BLOCKS = 24, STEPS = 900, LIMIT = 26, GATES = 8 };
+enum { STREAMS = 4, BLOCKS = 24, STEPS = 600, LIMIT = 26, GATES = 8 };
 
 /* When things happen; what happens is the same. */
 struct machine {
@@ -237,14 +237,14 @@ static struct outcome run_on(const struct machine *machine, enum weir_policy pol
     return outcome;
 }
 
-static int differing(enum weir_policy policy, const char *options, struct outcome *first) {
-    int count = 0;
+/* True when some machine gives other addresses than the first one. */
+static bool differ(enum weir_policy policy, const char *options, struct outcome *first) {
     *first = run_on(&machines[0], policy, options);
     for (int i = 1; i < MACHINES; i++) {
         struct outcome outcome = run_on(&machines[i], policy, options);
-        count += memcmp(outcome.offsets, first->offsets, sizeof outcome.offsets) != 0;
+        if (memcmp(outcome.offsets, first->offsets, sizeof outcome.offsets) != 0) return true;
     }
-    return count;
+    return false;
 }
 
 static void the_same_calls_give_the_same_addresses_whatever_the_device_does(void **state) {
@@ -252,7 +252,7 @@ static void the_same_calls_give_the_same_addresses_whatever_the_device_does(void
     const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT};
     for (int i = 0; i < 2; i++) {
         struct outcome first;
-        assert_int_equal(differing(policies[i], "deterministic:on", &first), 0);
+        assert_false(differ(policies[i], "deterministic:on", &first));
         assert_true(first.device_waits > 0 && first.host_waits > 0 && first.pages_moved > 0); /* else it was too easy */
     }
 }
@@ -260,15 +260,15 @@ static void the_same_calls_give_the_same_addresses_whatever_the_device_does(void
 static void out_of_the_mode_addresses_depend_on_when_work_ends(void **state) {
     (void)state;
     struct outcome first;
-    assert_true(differing(WEIR_POLICY_LATENCY, "deterministic:off", &first) > 0);
-    assert_true(differing(WEIR_POLICY_FOOTPRINT, "deterministic:off", &first) > 0);
-    assert_true(differing(WEIR_POLICY_PER_STREAM, "deterministic:off", &first) > 0);
+    assert_true(differ(WEIR_POLICY_LATENCY, "deterministic:off", &first));
+    assert_true(differ(WEIR_POLICY_FOOTPRINT, "deterministic:off", &first));
+    assert_true(differ(WEIR_POLICY_PER_STREAM, "deterministic:off", &first));
 }
 
 static void one_pool_a_stream_is_deterministic_too(void **state) {
     (void)state;
     struct outcome first;
-    assert_int_equal(differing(WEIR_POLICY_PER_STREAM, "deterministic:on", &first), 0);
+    assert_false(differ(WEIR_POLICY_PER_STREAM, "deterministic:on", &first));
     assert_true(first.host_waits > 0 && first.requests > first.refused);
 }
 
@@ -362,7 +362,7 @@ static void marks_that_nobody_asks_for_do_not_pile_up(void **state) {
     struct weir_pool *pool = open_deterministic(64);
     weir_stream stream = new_stream(), other = new_stream();
     struct gate *gate = put_gate(stream);
-    for (unsigned i = 0; i < 3 * WEIR__MOST_MARKS * WEIR__MARK_FREES; i++)
+    for (unsigned i = 0; i < 2 * WEIR__MOST_MARKS * WEIR__MARK_FREES; i++)
         OK(weir_pool_free(pool, alloc(pool, PAGE, stream), stream));
     const struct weir__slot *slot = pool->order.slots[weir__order_find(&pool->order, stream)];
     assert_true(slot->mark_count > 0 && slot->mark_count <= WEIR__MOST_MARKS);
@@ -375,7 +375,7 @@ static void marks_that_nobody_asks_for_do_not_pile_up(void **state) {
 static void streams_that_come_and_go_are_forgotten_and_their_memory_is_used_again(void **state) {
     (void)state;
     struct weir_pool *pool = open_deterministic(64);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 200; i++) {
         weir_stream stream = new_stream();
         void *block = alloc(pool, 8 * PAGE, stream);
         queue_fill(stream, block, 8 * PAGE, 1);
