@@ -221,6 +221,30 @@ static void the_answer_does_not_depend_on_how_many_runs_are_made_at_a_time(void 
     json_decref(json[1]);
 }
 
+/* What the search leaves out. The largest request is of 11 pages. */
+static void a_device_larger_than_a_pool_can_notice_gives_the_same_run(void **state) {
+    (void)state;
+    static const char *const policies[] = {"latency", "footprint", "per-stream"};
+    static const char *const own[] = {"capacity_bytes", "capacity_ratio", "ns_per_op"};
+    char arguments[256];
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        snprintf(arguments, sizeof arguments, "work.trace --profile demo --policy %s --capacity 8x", policies[i]);
+        json_t *plenty = replay_json(arguments, 0);
+        long long just = (long long)number(plenty, "peak_held_bytes") + (11 + 16) * 16384;
+        assert_true((double)just < number(plenty, "capacity_bytes"));
+        snprintf(arguments, sizeof arguments, "work.trace --profile demo --policy %s --capacity %lld", policies[i],
+                 just);
+        json_t *enough = replay_json(arguments, 0);
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
+            json_object_del(plenty, own[k]);
+            json_object_del(enough, own[k]);
+        }
+        assert_true(json_equal(plenty, enough));
+        json_decref(plenty);
+        json_decref(enough);
+    }
+}
+
 static void without_work_there_is_no_slowdown(void **state) {
     (void)state;
     json_t *json = replay_json("idle.trace --profile demo --honest 1% --curve 1:1.1:0.1", 0);
@@ -372,6 +396,7 @@ int main(void) {
         cmocka_unit_test(every_key_is_there_and_what_was_not_asked_is_null),
         cmocka_unit_test(scan_honest_and_curve_are_answered_together),
         cmocka_unit_test(the_answer_does_not_depend_on_how_many_runs_are_made_at_a_time),
+        cmocka_unit_test(a_device_larger_than_a_pool_can_notice_gives_the_same_run),
         cmocka_unit_test(without_work_there_is_no_slowdown),
         cmocka_unit_test(without_a_clock_there_are_no_times),
         cmocka_unit_test(out_of_memory_is_an_answer),
