@@ -74,6 +74,17 @@ static void the_peak_is_shared_out_by_age_stream_and_size(void **state) {
     assert_int_equal(info.groups[3].stream, 1);
 }
 
+static void the_first_of_equal_peaks_counts(void **state) {
+    (void)state;
+    struct trace own;
+    struct info of_own;
+    read_good("m 1 5 0\nf 1\nm 2 5 0\n", &own);
+    assert_true(info_gather(&own, &of_own));
+    assert_int_equal(of_own.peak_op, 0);
+    info_free(&of_own);
+    trace_free(&own);
+}
+
 static void streams_have_their_own_peaks(void **state) {
     (void)state;
     assert_share(info.streams[0].allocated, 5, 1812);
@@ -171,6 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_counted_by_kind),
         cmocka_unit_test(the_peak_is_shared_out_by_age_stream_and_size),
+        cmocka_unit_test(the_first_of_equal_peaks_counts),
         cmocka_unit_test(streams_have_their_own_peaks),
         cmocka_unit_test(lifetimes_are_counted_by_operations_and_by_iterations),
         cmocka_unit_test(the_largest_sizes_are_listed),

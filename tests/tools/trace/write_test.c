@@ -161,17 +161,23 @@ static void an_abandoned_file_never_appears(void **state) {
     assert_false(is_there(in_folder("never.zst.part")));
 }
 
+/* Devices are reached through a link of the folder's: what takes a name's place takes the link's, and harms nobody. */
+static const char *link_to(const char *name, const char *device) {
+    const char *path = in_folder(name);
+    assert_int_equal(symlink(device, path), 0);
+    return path;
+}
+
 static void a_failure_is_told_at_the_end(void **state) {
     (void)state;
     char why[300];
     assert_null(trace_writer_open(in_folder("no/folder"), why, sizeof why));
     assert_non_null(strstr(why, "no/folder.part: No such file or directory"));
-    struct trace_writer *writer = open_good("/dev/full");
+    const char *full = link_to("full", "/dev/full");
+    struct trace_writer *writer = open_good(full);
     for (int i = 0; i < 100000; i++) trace_put_free(writer, 5);
     assert_false(trace_writer_close(writer, why, sizeof why));
-    assert_string_equal(why, "/dev/full: No space left on device");
-    struct stat status;
-    assert_true(stat("/dev/full", &status) == 0 && S_ISCHR(status.st_mode));
+    assert_non_null(strstr(why, "/full: No space left on device"));
 }
 
 static void work_that_is_no_time_is_told_and_leaves_no_file(void **state) {
@@ -191,12 +197,14 @@ static void work_that_is_no_time_is_told_and_leaves_no_file(void **state) {
 /* Else a file would take the device's place. */
 static void a_device_is_written_as_it_is(void **state) {
     (void)state;
-    struct trace_writer *writer = open_good("/dev/null");
+    const char *null = link_to("null", "/dev/null");
+    struct trace_writer *writer = open_good(null);
     put_everything(writer);
     close_good(writer);
     struct stat status;
-    assert_true(stat("/dev/null", &status) == 0 && S_ISCHR(status.st_mode));
-    assert_false(is_there("/dev/null.part"));
+    assert_true(lstat(null, &status) == 0 && S_ISLNK(status.st_mode));
+    assert_true(stat(null, &status) == 0 && S_ISCHR(status.st_mode));
+    assert_false(is_there(in_folder("null.part")));
 }
 
 int main(void) {
