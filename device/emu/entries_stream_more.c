@@ -132,7 +132,7 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const C
 
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
     CUcontext context;
-    CUstream target, source;
+    CUstream target = NULL, source;
     CUresult code = enter_question(EMU_AT_cuStreamCopyAttributes, to, &target, &context, &target);
     if (code != CUDA_SUCCESS) return code;
     code = emu_stream_find(context, from, &source);

@@ -33,12 +33,19 @@ static bool write_all(int file, const void *bytes, size_t count) {
     return true;
 }
 
+/* A crash is this process's end, whatever the parent's handlers make of one. */
+static void take_crashes_as_they_are(void) {
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
+}
+
 /* Ends without what exit would do: buffers and handlers are the parent's. */
 static _Noreturn void run_as_child(const struct setup *setup, int answer, pid_t parent) {
     static struct outcome outcome;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before that */
-    unsetenv("WEIR_OPTIONS");                     /* a run is what its setup says */
+    take_crashes_as_they_are();
+    unsetenv("WEIR_OPTIONS"); /* a run is what its setup says */
     run_here(setup, &outcome);
     _exit(write_all(answer, &outcome, sizeof outcome) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
