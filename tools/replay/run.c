@@ -220,15 +220,25 @@ static enum weir_status alloc(struct replay *replay, const struct op *op, weir_s
     return status;
 }
 
-/* An event that was destroyed has passed as far as the trace tells: then the free is the stream's own. */
-static enum weir_status give_back(struct replay *replay, const struct op *op, weir_stream stream) {
+/* A handle of a destroyed stream may be another stream's by now: who frees after that names any that is there. */
+static weir_stream living_stream(const struct run *run, const struct op *op) {
+    if (run->stream_open[op->stream]) return run->streams[op->stream];
+    for (uint32_t i = 0; i < run->trace->stream_count; i++)
+        if (run->stream_open[i]) return run->streams[i];
+    return NULL;
+}
+
+/* An event that was destroyed has passed as far as the trace tells: then the free is the stream's own; or, where that is
+ * gone, one that any stream may come before. */
+static enum weir_status give_back(struct replay *replay, const struct op *op) {
     struct run *run = &replay->run;
     const struct target *target = replay->target;
     weir_event event = op->kind == OP_FREE_AFTER ? run->events[op->event] : NULL;
+    weir_stream stream = living_stream(run, op);
     enum weir_status status;
     if (event != NULL)
         status = target->free_after(run, op, stream, event);
-    else if (op->kind == OP_FREE_ANY)
+    else if (op->kind == OP_FREE_ANY || !run->stream_open[op->stream])
         status = target->free_any(run, op, stream);
     else
         status = target->free(run, op, stream);
@@ -242,7 +252,7 @@ static enum weir_status request(struct replay *replay, const struct op *op, weir
     if (status != WEIR_OK) return status;
     if (op->kind == OP_ALLOC) return alloc(replay, op, stream);
     if (op->kind == OP_NOTE) return replay->target->use(&replay->run, op, stream);
-    return give_back(replay, op, stream);
+    return give_back(replay, op);
 }
 
 static enum weir_status iteration(struct replay *replay) {

@@ -73,6 +73,22 @@ static struct outcome compared(const char *lines, bool deterministic) {
     return outcome;
 }
 
+/* Nothing may be recorded on a handle that is gone, or is another stream's by now. */
+static void blocks_outlive_their_stream(void **state) {
+    (void)state;
+    static const char *const policies[] = {"latency", "footprint", "per-stream"};
+    struct trace trace = trace_of("m 1 700 1\nm 2 700 1\nm 3 1 0\nm 4 3000000 0\nk 0 1000\ne 1 0\ny 1\nx 0\n"
+                                  "m 5 1 1\nf 3\nf 4 *\nm 6 3000000 1\nx 1\nf 1\nf 2\nf 5\nf 6\nm 7 3000000 2\n");
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        struct setup setup = setup_of(&trace, TARGET_POOL, 12);
+        setup.policy = policies[i];
+        const struct outcome outcome = run_one(&setup);
+        assert_string_equal(outcome.why, "");
+        assert_int_equal(outcome.ending, ENDED_COMPLETED);
+    }
+    trace_free(&trace);
+}
+
 static void addresses_are_compared_with_those_recorded(void **state) {
     (void)state;
     /* The second block lies behind the first; of the third nothing is said. */
@@ -189,6 +205,7 @@ int main(void) {
         cmocka_unit_test(a_live_block_that_does_not_fit_is_out_of_memory_too),
         cmocka_unit_test(a_stricter_alignment_takes_a_larger_block),
         cmocka_unit_test(a_free_promises_what_its_line_says),
+        cmocka_unit_test(blocks_outlive_their_stream),
         cmocka_unit_test(addresses_are_compared_with_those_recorded),
         cmocka_unit_test(the_pool_hears_of_the_program_s_order),
         cmocka_unit_test(a_blind_one_hears_of_nothing),
