@@ -77,16 +77,19 @@ static struct outcome compared(const char *lines, bool deterministic) {
 static void blocks_outlive_their_stream(void **state) {
     (void)state;
     static const char *const policies[] = {"latency", "footprint", "per-stream"};
-    struct trace trace = trace_of("m 1 700 1\nm 2 700 1\nm 3 1 0\nm 4 3000000 0\nk 0 1000\ne 1 0\ny 1\nx 0\n"
-                                  "m 5 1 1\nf 3\nf 4 *\nm 6 3000000 1\nx 1\nf 1\nf 2\nf 5\nf 6\nm 7 3000000 2\n");
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        struct setup setup = setup_of(&trace, TARGET_POOL, 12);
-        setup.policy = policies[i];
+    static const char *const lines[] = {
+        "m 4 700 1\nm 5 700 1\nm 6 1 0\nx 0\nm 7 1 1\nf 6\nm 8 3000000 1\n",
+        "m 0 700 2\nm 1 3000000 0\nm 3 3000000 1\nm 4 1 2\nm 5 3000000 0\nf 5\nx 2\nf 4\nm 6 1 0\nf 6 *\nm 7 1 0\n"
+        "m 9 700 0\nm 10 3000000 1\nm 12 3000000 0\n"};
+    for (size_t i = 0; i < 2 * sizeof policies / sizeof *policies; i++) {
+        struct trace trace = trace_of(lines[i % 2]);
+        struct setup setup = setup_of(&trace, TARGET_POOL, 10);
+        setup.policy = policies[i / 2];
         const struct outcome outcome = run_one(&setup);
-        assert_string_equal(outcome.why, "");
-        assert_int_equal(outcome.ending, ENDED_COMPLETED);
+        assert_string_equal(outcome.why, ""); /* out of memory it may be */
+        assert_int_not_equal(outcome.ending, ENDED_FAILED);
+        trace_free(&trace);
     }
-    trace_free(&trace);
 }
 
 static void addresses_are_compared_with_those_recorded(void **state) {
