@@ -211,7 +211,7 @@ static void put_found(const struct answer *answer, FILE *out) {
     if (options->honest == 0) return;
     double percent = (double)options->honest / (double)RATIO_ONE * 100;
     if (found->honest_pages != 0)
-        fprintf(out, "at most %g %% slower on it and on every larger one: %s\n", percent,
+        fprintf(out, "at most %g %% slower on it and on every larger one of those tried: %s\n", percent,
                 pages_text(answer, found->honest_pages).is);
     else if (search_is_timed(answer->search))
         fprintf(out, "no device up to 3 x the peak is at most %g %% slower\n", percent);

@@ -110,8 +110,11 @@ static int put_answer(const struct answer *answer) {
 
 static int answer_with(struct answer *answer, struct search *search, size_t *curve) {
     struct outcome drawn = {0};
-    bool made = run_curve(answer, search, curve) &&
-                search_find(search, answer->options->scan, answer->options->honest, &answer->found);
+    const struct options *options = answer->options;
+    bool given = options->capacity_given || options->capacity_bytes != 0;
+    if (given) answer->pages = answered_pages(answer, search); /* before the search, which heeds all that was tried */
+    bool made = run_curve(answer, search, curve) && (!given || run_on(search, &answer->pages, 1)) &&
+                search_find(search, options->scan, options->honest, &answer->found);
     if (made) answer->pages = answered_pages(answer, search);
     made = made && run_on(search, &answer->pages, 1) && draw(answer, search, &drawn);
     int status = EXIT_FAILURE;

@@ -16,7 +16,7 @@ struct search_point {
 
 static const uint64_t grid[] = {1000000, 1010000, 1020000, 1030000, 1050000, 1075000, 1100000, 1150000, 1200000,
                                 1250000, 1300000, 1400000, 1500000, 1750000, 2000000, 2500000, 3000000};
-enum { GRID = sizeof grid / sizeof *grid, STEPS_ABOVE = 10 };
+enum { GRID = sizeof grid / sizeof *grid, PAGES_ABOVE = 8, STEPS_ABOVE = 10, HONEST_ROUNDS = 3 };
 
 void search_begin(struct search *search, const struct setup *setup, run_function *run, unsigned jobs,
                   size_t page_bytes) {
@@ -322,17 +322,54 @@ static bool begin_honest(struct search *search, uint64_t honest, struct edge *ed
 
 /* ---- what else is known ----------------------------------------------------------------------------------------- */
 
-static bool check_above(struct search *search, size_t min_pages) {
-    size_t pages[STEPS_ABOVE + GRID], count = 0, last = min_pages;
+/* What lies right above an answer: the next pages one by one, where an edge is jagged, and steps of 1 %; and the grid,
+ * where it is not tried anyway. */
+static bool check_above(struct search *search, size_t answer, bool with_grid) {
+    size_t pages[PAGES_ABOVE + STEPS_ABOVE + GRID], count = 0, last = answer;
+    for (size_t i = 1; i <= PAGES_ABOVE; i++) pages[count++] = last = answer + i;
     for (size_t i = 1; i <= STEPS_ABOVE; i++) {
-        size_t next = min_pages + (min_pages * i + 99) / 100;
+        size_t next = answer + (answer * i + 99) / 100;
         if (next > last) pages[count++] = last = next;
     }
-    for (size_t i = 0; i < GRID; i++) {
+    for (size_t i = 0; with_grid && i < GRID; i++) {
         size_t next = search_pages_of_ratio(search, grid[i]);
         if (next > last) pages[count++] = last = next;
     }
     return make_pages(search, pages, count, true);
+}
+
+/* Of what was tried and told: the largest that is not good, and the smallest above it. 0: there is none. */
+static struct edge edge_of_all(const struct search *search, uint64_t honest) {
+    struct edge edge = {.honest = honest};
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < search->count; i++) {
+            const struct search_point *point = search->points[i];
+            if (!point->told || point->target != search->setup.target) continue;
+            if (round == 0 && point->pages > edge.low && !is_good(search, point->pages, honest))
+                edge.low = point->pages;
+            if (round == 1 && point->pages > edge.low && (edge.high == 0 || point->pages < edge.high))
+                edge.high = point->pages;
+        }
+    edge.wanted = edge.low != 0 && edge.high != 0;
+    return edge;
+}
+
+/* An answer that a larger device contradicts is raised above that one, bisected and checked anew; at last it is what
+ * all that was tried says. */
+static bool settle_honest(struct search *search, uint64_t honest, struct found *found) {
+    for (int round = 0; round < HONEST_ROUNDS; round++) {
+        size_t checked = found->honest_pages;
+        if (!check_above(search, checked, false)) return false;
+        struct edge edge = edge_of_all(search, honest);
+        found->honest_pages = edge.high;
+        if (edge.high <= checked) break;
+        if (!bisect(search, &edge, 1)) return false;
+        found->honest_pages = edge_of_all(search, honest).high;
+        if (found->honest_pages == 0) break;
+    }
+    if (found->honest_pages != 0) found->honest_pages = edge_of_all(search, honest).high;
+    if (found->honest_pages != 0 && found->honest_pages < found->min_pages) found->honest_pages = found->min_pages;
+    return true;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -370,7 +407,9 @@ bool search_find(struct search *search, bool scan, uint64_t honest, struct found
     if (!bisect(search, edges, 2)) return false;
     if (edges[0].wanted) found->min_pages = edges[0].high;
     if (edges[1].wanted) found->honest_pages = edges[1].high;
-    return found->min_pages == 0 || (check_above(search, found->min_pages) && list_exceptions(search, found));
+    if (found->min_pages != 0 && !check_above(search, found->min_pages, true)) return false;
+    if (found->honest_pages != 0 && !settle_honest(search, honest, found)) return false;
+    return found->min_pages == 0 || list_exceptions(search, found);
 }
 
 void search_found_free(struct found *found) {

@@ -65,9 +65,12 @@ struct found {
 /* The smallest sufficient device (`scan`), and the smallest honest one where `honest` millionths are not 0.
  *
  * Smallest: bisected between the peak of live bytes and what the target holds when it has plenty; one edge of those
- * that there may be. Then devices in steps of 1 % up to 10 % above it are tried, and those of the honest grid.
+ * that there may be. Then the next 8 pages, devices in steps of 1 % up to 10 % above it, and those of the honest grid are
+ * tried.
  * Honest: the smallest of 1, 1.01, 1.02, 1.03, 1.05, 1.075, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2, 2.5 and 3
- * times the peak from which it and all larger ones are good, then bisected down towards the next smaller one. */
+ * times the peak from which it and all larger ones are good, then bisected down towards the next smaller one; then the
+ * next 8 pages and the steps of 1 % above it. Where one of all that were tried is not good, from there on again, at most
+ * three times. It is the smallest tried of which every larger tried one is good, and not below the smallest sufficient. */
 bool search_find(struct search *search, bool scan, uint64_t honest, struct found *found);
 void search_found_free(struct found *found);
 

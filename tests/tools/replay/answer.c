@@ -314,7 +314,7 @@ static void words_begin_with_the_answer(void **state) {
     assert_ptr_equal(strstr(output, "It fits: latency completes on"), output);
     SAYS("The fluid bound there:");
     SAYS("smallest sufficient device:");
-    SAYS("at most 60 % slower on it and on every larger one:");
+    SAYS("at most 60 % slower on it and on every larger one of those tried:");
     SAYS("1.200 x");
     SAYS("Emulated, no GPU was used: profile demo, cost law measured, virtual clock.");
     assert_int_equal(replay("work.trace --profile demo --policy per-stream --capacity 1.0x"), 0);

@@ -30,6 +30,7 @@ static struct {
     struct stretch island; /* and here too */
     size_t quick;          /* pages from which on it is as fast as the free allocator; 50 % slower before */
     struct stretch slow;   /* but not here */
+    uint32_t jagged;       /* fails in an eighth of the hundred pages from `enough` on, others for each; 0: in none */
     size_t held;           /* pages, where it can have them */
     enum target_kind target;
     bool no_process;
@@ -41,11 +42,25 @@ static bool is_in(struct stretch stretch, size_t pages) {
     return stretch.to != 0 && pages >= stretch.from && pages <= stretch.to;
 }
 
+/* As by a table of random bits. */
+static bool is_jagged(size_t pages) {
+    if (made_up.jagged == 0 || pages < made_up.enough || pages >= made_up.enough + 100) return false;
+    uint32_t bits = (uint32_t)pages * UINT32_C(2654435761) ^ made_up.jagged * UINT32_C(2246822519);
+    bits = (bits ^ bits >> 15) * UINT32_C(2246822519);
+    return (bits >> 20 & 7) == 0;
+}
+
+static bool is_enough(size_t pages) {
+    if (is_in(made_up.island, pages)) return true;
+    return pages >= made_up.enough && !is_in(made_up.fails, pages) && !is_jagged(pages);
+}
+
+static bool is_quick(size_t pages) { return pages >= made_up.quick && !is_in(made_up.slow, pages); }
+
 static void play(const struct setup *setup, struct outcome *outcome) {
     size_t pages = setup->capacity_bytes / PAGE;
     bool free_one = setup->target == TARGET_FREE;
-    bool enough = (pages >= made_up.enough && !is_in(made_up.fails, pages)) || is_in(made_up.island, pages) || free_one;
-    bool quick = (pages >= made_up.quick && !is_in(made_up.slow, pages)) || free_one;
+    bool enough = free_one || is_enough(pages), quick = free_one || is_quick(pages);
     *outcome = (struct outcome){.ending = enough ? ENDED_COMPLETED : ENDED_OUT_OF_MEMORY,
                                 .steady_ns = quick ? FREE_NS : FREE_NS + FREE_NS / 2,
                                 .peak_held_bytes = (pages < made_up.held ? pages : made_up.held) * PAGE};
@@ -232,6 +247,68 @@ static void honest_is_the_smallest_from_which_all_larger_ones_are_good(void **st
     search_found_free(&found);
 }
 
+static bool is_listed(const size_t *list, size_t count, size_t pages) {
+    bool listed = false;
+    for (size_t i = 0; i < count; i++) listed = listed || list[i] == pages;
+    return listed;
+}
+
+/* With one run at a time all that were made are told. */
+static void assert_consistent(const struct found *found) {
+    size_t failing_above = 0, largest_bad = 0, next = 0;
+    for (size_t i = 0; i < made_up.runs; i++) {
+        size_t pages = made_up.seen[i];
+        bool enough = is_enough(pages);
+        if (pages > found->min_pages && !enough) {
+            failing_above++;
+            assert_true(is_listed(found->fails_above, found->fails_above_count, pages));
+        }
+        if (pages > largest_bad && !(enough && is_quick(pages))) largest_bad = pages;
+    }
+    for (size_t i = 0; i < made_up.runs; i++)
+        if (made_up.seen[i] > largest_bad && (next == 0 || made_up.seen[i] < next)) next = made_up.seen[i];
+    assert_int_equal(found->fails_above_count, failing_above);
+    assert_true(found->honest_pages >= found->min_pages);
+    assert_int_equal(found->honest_pages, next > found->min_pages ? next : found->min_pages);
+}
+
+static void what_is_found_on_a_jagged_edge_agrees_with_every_run(void **state) {
+    (void)state;
+    static const size_t peaks[] = {100, 900, PEAK_PAGES};
+    size_t above = 0;
+    for (uint32_t seed = 1; seed <= 300; seed++) {
+        size_t peak = peaks[seed % 3];
+        trace.peak_live_bytes = peak * PAGE;
+        made_up.jagged = seed;
+        made_up.enough = peak + 1 + seed % 37;
+        made_up.held = 2 * peak;
+        made_up.quick = seed % 2 == 0 ? peak + 10 + seed % 53 : peak;
+        struct found found = find(1, true, 1 * PERCENT);
+        assert_consistent(&found);
+        above += found.fails_above_count > 0;
+        assert_in_range(made_up.runs, 1, 130); /* as docs/replay.md says */
+        search_found_free(&found);
+    }
+    assert_true(above > 100);
+}
+
+static void pages_that_fail_right_above_the_smallest_device_are_found(void **state) {
+    (void)state;
+    trace.peak_live_bytes = 900 * PAGE;
+    made_up.enough = made_up.quick = 934;
+    made_up.held = 1800;
+    made_up.fails = (struct stretch){938, 938};
+    struct found found = find(1, true, 1 * PERCENT);
+    assert_int_equal(found.min_pages, 934);
+    assert_int_equal(found.fails_above_count, 1);
+    assert_int_equal(found.fails_above[0], 938);
+    assert_int_equal(found.honest_pages, 939);
+    search_found_free(&found);
+    found = find(1, false, 1 * PERCENT); /* honest's own neighbourhood, without a scan */
+    assert_int_equal(found.honest_pages, 939);
+    search_found_free(&found);
+}
+
 static void what_is_slow_enough_is_honest(void **state) {
     (void)state;
     made_up.quick = 20000; /* 50 % slower before */
@@ -336,6 +413,8 @@ int main(void) {
         cmocka_unit_test_setup(the_answer_does_not_depend_on_how_many_runs_are_made_at_a_time, reset),
         cmocka_unit_test_setup(idle_cpus_make_the_next_halvings_runs, reset),
         cmocka_unit_test_setup(honest_is_the_smallest_from_which_all_larger_ones_are_good, reset),
+        cmocka_unit_test_setup(what_is_found_on_a_jagged_edge_agrees_with_every_run, reset),
+        cmocka_unit_test_setup(pages_that_fail_right_above_the_smallest_device_are_found, reset),
         cmocka_unit_test_setup(what_is_slow_enough_is_honest, reset),
         cmocka_unit_test_setup(there_is_no_honest_device_when_three_times_the_peak_is_slow, reset),
         cmocka_unit_test_setup(without_work_no_device_is_honest_and_no_slowdown_known, reset),
