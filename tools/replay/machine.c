@@ -2,7 +2,9 @@
 #include "machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +37,7 @@ static struct seen look(const char *profile) {
 }
 
 static void look_and_tell(const char *profile, int to) {
+    unsetenv("WEIR_EMU"); /* the machine is the profile's */
     struct seen seen = look(profile);
     _exit(write(to, &seen, sizeof seen) == (ssize_t)sizeof seen ? 0 : 1);
 }
@@ -43,7 +46,7 @@ bool machine_look(const char *profile, struct machine *machine, bool *bad_input,
     int ends[2];
     struct seen seen;
     *bad_input = false;
-    pid_t child = pipe(ends) == 0 ? fork() : -1;
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0) {
         snprintf(why, room, "no process to look at the machine: %s", strerror(errno));
         return false;

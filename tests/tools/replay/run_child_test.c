@@ -183,6 +183,80 @@ static void runs_end_with_the_process_that_wants_them(void **state) {
     unsetenv("TEST_ALLOCATOR_SAYS");
 }
 
+/* What a library leaves behind may hold all that the run held: the parent waits for its own child alone. It is there until
+ * this process closes `ends[1]`. */
+static void a_process_left_behind_is_not_waited_for(void **state) {
+    (void)state;
+    static const char *const leaving[] = {"alloc_that_leaves_a_process", "alloc_that_leaves_a_process_and_exits"};
+    static const char *const why_failed[] = {"", "the run ended with exit status 7 and no answer"};
+    struct trace trace = trace_of(lines);
+    int ends[2];
+    char numbers[32];
+    assert_int_equal(pipe(ends), 0);
+    snprintf(numbers, sizeof numbers, "%d %d", ends[0], ends[1]);
+    setenv("TEST_ALLOCATOR_LEAVES", numbers, 1);
+    for (int i = 0; i < 2; i++) {
+        const struct setup setup = ending_setup(&trace, leaving[i]);
+        const struct outcome outcome = run_one(&setup); /* hangs otherwise */
+        assert_int_equal(outcome.ending, i == 0 ? ENDED_OUT_OF_MEMORY : ENDED_FAILED);
+        assert_string_equal(outcome.why, why_failed[i]);
+    }
+    close(ends[1]);
+    close(ends[0]);
+    const struct setup twice = ending_setup(&trace, "alloc_that_returns_twice");
+    assert_int_equal(run_one(&twice).ending, ENDED_OUT_OF_MEMORY);
+    trace_free(&trace);
+}
+
+static void what_a_library_writes_is_no_answer(void **state) {
+    (void)state;
+    struct trace trace = trace_of(lines);
+    const struct setup setup = ending_setup(&trace, "alloc_that_writes_everywhere");
+    const struct outcome outcome = run_one(&setup);
+    assert_int_equal(outcome.ending, ENDED_FAILED);
+    assert_non_null(strstr(outcome.why, "the run's answer can't be read"));
+    trace_free(&trace);
+}
+
+static void what_a_library_prints_goes_to_standard_error(void **state) {
+    (void)state;
+    struct trace trace = trace_of(lines);
+    const struct setup setup = ending_setup(&trace, "alloc_that_prints");
+    char text[64] = "";
+    FILE *out = tmpfile(), *err = tmpfile();
+    assert_true(out != NULL && err != NULL);
+    fflush(NULL);
+    const int kept_out = dup(STDOUT_FILENO), kept_err = dup(STDERR_FILENO);
+    dup2(fileno(out), STDOUT_FILENO);
+    dup2(fileno(err), STDERR_FILENO);
+    const struct outcome outcome = run_one(&setup);
+    dup2(kept_out, STDOUT_FILENO);
+    dup2(kept_err, STDERR_FILENO);
+    close(kept_out);
+    close(kept_err);
+    assert_int_equal(outcome.ending, ENDED_OUT_OF_MEMORY);
+    assert_int_equal(pread(fileno(out), text, sizeof text - 1, 0), 0);
+    assert_true(pread(fileno(err), text, sizeof text - 1, 0) > 0);
+    assert_non_null(strstr(text, "a word from the library"));
+    fclose(out);
+    fclose(err);
+    trace_free(&trace);
+}
+
+static void the_environment_does_not_reach_a_run(void **state) {
+    (void)state;
+    struct trace trace = trace_of(lines);
+    const struct setup setup = setup_of(&trace, TARGET_POOL, 4);
+    char *kept = getenv("WEIR_EMU") != NULL ? strdup(getenv("WEIR_EMU")) : NULL;
+    setenv("WEIR_EMU", "nonsense:1", 1);
+    const struct outcome outcome = run_one(&setup);
+    if (kept != NULL) setenv("WEIR_EMU", kept, 1);
+    if (kept == NULL) unsetenv("WEIR_EMU");
+    free(kept);
+    assert_int_equal(outcome.ending, ENDED_COMPLETED);
+    trace_free(&trace);
+}
+
 static void what_the_machine_refuses_is_said(void **state) {
     (void)state;
     struct trace trace = trace_of(lines);
@@ -211,6 +285,10 @@ int main(void) {
         cmocka_unit_test(signals_do_not_disturb),
         cmocka_unit_test(what_is_buffered_is_written_once),
         cmocka_unit_test(runs_end_with_the_process_that_wants_them),
+        cmocka_unit_test(a_process_left_behind_is_not_waited_for),
+        cmocka_unit_test(what_a_library_writes_is_no_answer),
+        cmocka_unit_test(what_a_library_prints_goes_to_standard_error),
+        cmocka_unit_test(the_environment_does_not_reach_a_run),
         cmocka_unit_test(what_the_machine_refuses_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
