@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "convert.h"
 #include "device/error.h"
+#include "output.h"
 
 enum { EXIT_BAD_INPUT = 2, LONGEST_SENTENCE = 1000 };
 
@@ -116,6 +117,18 @@ static int read_argument(int count, char **argument, int *at, struct options *op
     return set_option(name, value, options);
 }
 
+/* Both outputs of each input. */
+static bool overwrites(const struct options *options) {
+    const bool json = options->json_path != NULL && options->json_path[0] != '\0';
+    for (size_t i = 0; i < options->input_count; i++) {
+        if (output_is_input(options->out_path, options->inputs[i]))
+            return bad("-o %.200s would overwrite the input %.200s", options->out_path, options->inputs[i]), true;
+        if (json && output_is_input(options->json_path, options->inputs[i]))
+            return bad("--json=%.200s would overwrite the input %.200s", options->json_path, options->inputs[i]), true;
+    }
+    return false;
+}
+
 static int read_options(int count, char **argument, struct options *options) {
     for (int i = 1; i < count; i++) {
         const int status = read_argument(count, argument, &i, options);
@@ -124,6 +137,7 @@ static int read_options(int count, char **argument, struct options *options) {
     if (options->input_count == 0) return bad("no input is given (--help says what there is)");
     if (options->json_path != NULL && options->json_path[0] == '\0' && strcmp(options->out_path, "-") == 0)
         return bad("--json and the trace can't both go to standard output: give --json=FILE or -o FILE");
+    if (overwrites(options)) return EXIT_BAD_INPUT;
     return -1;
 }
 

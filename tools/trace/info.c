@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "device/error.h"
+#include "output.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
@@ -81,6 +82,10 @@ int weir_trace_info(int count, char **argument) {
     struct info info;
     int status = read_options(count, argument, &path, &json);
     if (status >= 0) return status;
+    if (json != NULL && json[0] != 0 && output_is_input(json, path)) {
+        fprintf(stderr, "weir-trace info: --json=%s would overwrite the trace %s\n", json, path);
+        return EXIT_BAD_INPUT;
+    }
     if (!trace_read(path, &trace, why, sizeof why)) return say(EXIT_BAD_INPUT, "%s", why);
     if (info_gather(&trace, &info)) {
         status = put(&info, path, json);

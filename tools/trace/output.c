@@ -107,6 +107,20 @@ static bool open_file(struct output *output) {
     return output->file >= 0;
 }
 
+static bool is_file(const char *path, const struct stat *file) {
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
+}
+
+bool output_is_input(const char *path, const char *input) {
+    struct stat file;
+    char part[4096];
+    const bool there = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &file) == 0 : stat(input, &file) == 0;
+    if (!there || !S_ISREG(file.st_mode) || strcmp(path, "-") == 0) return false;
+    const bool fits = (size_t)snprintf(part, sizeof part, "%s.part", path) < sizeof part;
+    return is_file(path, &file) || (fits && is_file(part, &file));
+}
+
 struct output *output_open(const char *path, char *why, size_t room) {
     struct output *output = calloc(1, sizeof *output);
     const char *reason = "no host memory to write it";

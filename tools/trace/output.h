@@ -12,6 +12,10 @@
 
 struct output;
 
+/* Whether writing to `path` would overwrite the file `input` ("-": standard input) before it is read or while it is
+ * wanted: they are one file, by whatever names; or NAME.part of `path` is. */
+bool output_is_input(const char *path, const char *input);
+
 /* Gives: NULL with a sentence in `why`. */
 struct output *output_open(const char *path, char *why, size_t room);
 void output_put(struct output *output, const void *bytes, size_t count);

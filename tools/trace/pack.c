@@ -103,6 +103,7 @@ static int may_pack(const char *path, const char *copy, const struct options *op
     if (stat(path, original) != 0) return say(EXIT_BAD_INPUT, path, strerror(errno));
     if (!S_ISREG(original->st_mode)) return say(EXIT_BAD_INPUT, path, "it is no regular file");
     if (codec != NULL) return say(EXIT_BAD_INPUT, path, "it is compressed already");
+    if (output_is_input(copy, path)) return say(EXIT_BAD_INPUT, copy, "it is the trace itself, by another name");
     if (!options->force && access(copy, F_OK) == 0)
         return say(EXIT_BAD_INPUT, copy, "it is there already (--force replaces it)");
     return check(path, why, sizeof why) ? EXIT_SUCCESS : say(EXIT_BAD_INPUT, "", why);

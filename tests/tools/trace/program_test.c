@@ -115,6 +115,28 @@ static void a_copy_that_fails_leaves_the_original(void **state) {
     assert_false(is_there(in_folder("large.trace.zst.part")));
 }
 
+/* ---- outputs ---------------------------------------------------------------------------------------------------- */
+
+static void an_output_that_is_the_input_is_refused_before_anything_is_written(void **state) {
+    (void)state;
+    put_file(in_folder("log.csv"), "mine", 4);
+    assert_int_equal(link(in_folder("log.csv"), in_folder("link")), 0);
+    assert_run(2, "convert log.csv -o ./log.csv", "-o ./log.csv would overwrite the input log.csv");
+    assert_run(2, "convert log.csv -o link", "-o link would overwrite the input log.csv");
+    assert_run(2, "convert log.csv --json=link -o new.trace", "--json=link would overwrite the input log.csv");
+    assert_run(2, "convert - -o log.csv <log.csv", "-o log.csv would overwrite the input -");
+    assert_int_equal(rename(in_folder("link"), in_folder("new.trace.part")), 0);
+    assert_run(2, "convert new.trace.part -o new.trace", "-o new.trace would overwrite the input new.trace.part");
+    assert_holds("log.csv", "mine");
+    assert_false(is_there(in_folder("new.trace")));
+    put_trace("run.trace");
+    assert_int_equal(symlink("run.trace", in_folder("run.trace.zst")), 0);
+    assert_run(2, "pack --force run.trace", "run.trace.zst: it is the trace itself, by another name");
+    assert_run(2, "info run.trace --json=run.trace.zst", "--json=run.trace.zst would overwrite the trace run.trace");
+    assert_holds("run.trace", text);
+    unlink(in_folder("run.trace.zst"));
+}
+
 /* ---- info ------------------------------------------------------------------------------------------------------- */
 
 static void info_says_where_the_memory_goes(void **state) {
@@ -165,6 +187,7 @@ int main(void) {
         cmocka_unit_test(packing_replaces_nothing_unless_it_is_told_to),
         cmocka_unit_test(what_is_no_trace_is_not_packed),
         cmocka_unit_test(a_copy_that_fails_leaves_the_original),
+        cmocka_unit_test(an_output_that_is_the_input_is_refused_before_anything_is_written),
         cmocka_unit_test(info_says_where_the_memory_goes),
         cmocka_unit_test(info_writes_json_to_standard_output_or_to_a_file),
         cmocka_unit_test(bad_input_is_told_with_exit_status_2),
