@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "machine.h"
+#include "tools/trace/output.h"
 #include "weir/weir.h"
 
 enum { EXIT_BAD_INPUT = 2 };
@@ -89,6 +90,18 @@ static bool draw(const struct answer *answer, struct search *search, struct outc
     return setup.timeline_path == NULL || search->run(&setup, 1, 1, outcome, search->why, sizeof search->why);
 }
 
+/* An output that is the trace itself. */
+static bool overwrites(const struct options *options, char *why, size_t room) {
+    const char *const path[] = {options->json_path, options->timeline_path};
+    static const char *const name[] = {"json", "timeline"};
+    for (int i = 0; i < 2; i++) {
+        if (path[i] == NULL || path[i][0] == 0 || !output_is_input(path[i], options->trace_path)) continue;
+        snprintf(why, room, "--%s %.200s would overwrite the trace %.200s", name[i], path[i], options->trace_path);
+        return true;
+    }
+    return false;
+}
+
 /* ---- the answer ------------------------------------------------------------------------------------------------- */
 
 static int put_answer(const struct answer *answer) {
@@ -106,6 +119,20 @@ static int put_answer(const struct answer *answer) {
     if (fflush(stdout) != 0 || ferror(stdout)) written = false;
     if (!written) return EXIT_FAILURE;
     return answer->outcome->ending == ENDED_FAILED ? say(answer->outcome->why, EXIT_FAILURE) : EXIT_SUCCESS;
+}
+
+/* Whether a plug-in library can be loaded and has its functions: an empty run of it, which is in a process of its own as
+ * every run is. */
+static bool try_library(const struct setup *setup, size_t page_bytes, char *why, size_t room) {
+    struct trace nothing = *setup->trace;
+    struct setup empty = *setup;
+    struct outcome outcome;
+    nothing.op_count = 0;
+    empty.trace = &nothing;
+    empty.capacity_bytes = 64 * page_bytes;
+    if (!run_many(&empty, 1, 1, &outcome, why, room)) return false;
+    if (outcome.ending == ENDED_FAILED) snprintf(why, room, "%s", outcome.why);
+    return outcome.ending != ENDED_FAILED;
 }
 
 static int answer_with(struct answer *answer, struct search *search, size_t *curve) {
@@ -143,6 +170,8 @@ static int replay(struct options *options, const struct trace *trace) {
     if (!machine_look(answer.profile, &machine, &bad_input, why, sizeof why))
         return say(why, bad_input ? EXIT_BAD_INPUT : EXIT_FAILURE);
     const struct setup setup = setup_of(options, trace, answer.profile);
+    if (setup.target == TARGET_PLUGIN && !try_library(&setup, machine.page_bytes, why, sizeof why))
+        return say(why, EXIT_BAD_INPUT);
     search_begin(&search, &setup, run_and_say, options->jobs, machine.page_bytes);
     size_t *curve = calloc(CURVE_MOST + 1, sizeof *curve);
     int status = curve != NULL ? answer_with(&answer, &search, curve) : say("no host memory", EXIT_FAILURE);
@@ -162,7 +191,7 @@ int main(int count, char **argument) {
         options_help(stdout);
     } else if (options.version) {
         printf("weir-replay %s\n", weir_version());
-    } else if (!trace_read(options.trace_path, &trace, why, sizeof why)) {
+    } else if (overwrites(&options, why, sizeof why) || !trace_read(options.trace_path, &trace, why, sizeof why)) {
         status = say(why, EXIT_BAD_INPUT);
     } else {
         status = replay(&options, &trace);

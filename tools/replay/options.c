@@ -195,7 +195,7 @@ typedef bool read_function(const char *value, struct options *options, struct co
       "what the driver's memory calls cost: measured (default: the profile's), page, handle, range")                   \
     X(SCAN, scan, NONE, "scan", "", "finds the smallest sufficient device, to 0.2 % of the peak or one page")          \
     X(HONEST, honest, NEEDED, "honest", "P%",                                                                          \
-      "finds the smallest device tried that, as every larger one tried, is at most P% slower than a\n"                  \
+      "finds the smallest device tried that, as every larger one tried, is at most P% slower than a\n"                 \
       "free allocator")                                                                                                \
     X(CURVE, curve, NEEDED, "curve", "A:B:STEP", "runs at each of these multiples of the peak, as 1.0:1.5:0.05")       \
     X(BLIND, blind, NONE, "blind", "", "hides events and waits from the pool: what a plug-in face sees")               \

@@ -237,7 +237,7 @@ static void put_data(const struct run *run, const struct legend *legend, const s
             end_of(run, outcome), has_capacity(run) ? (uint64_t)run->device->capacity_bytes : 0,
             failed ? "true" : "false", outcome->failed_line);
     fprintf(out, "\"asked_bytes\":%" PRIu64 ",\"failed_ns\":%" PRIu64 ",\"iterations_in_one\":%u,\n",
-            failed && timeline->last != NULL && timeline->last->kind == OP_ALLOC ? timeline->last->bytes : 0,
+            failed && timeline->last != NULL && timeline->last->kind <= OP_REFUSED ? timeline->last->bytes : 0,
             failed ? timeline->last_ns : 0, timeline->iterations_in_one);
     PUT_DELTAS(out, "iterations", timeline->iteration_count, timeline->iterations[i]);
     put_memory(timeline, legend, out);
@@ -258,12 +258,14 @@ static void put_data(const struct run *run, const struct legend *legend, const s
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
 
+/* Why it failed is said below, with the line. */
 static void put_chip(const struct outcome *outcome, FILE *out) {
     if (outcome->ending == ENDED_COMPLETED)
         fputs("<span class=\"chip good\">completed</span>", out);
+    else if (outcome->ending == ENDED_FAILED)
+        fputs("<span class=\"chip bad\">failed</span>", out);
     else
-        fprintf(out, "<span class=\"chip bad\">%s at line %u</span>",
-                outcome->ending == ENDED_OUT_OF_MEMORY ? "out of memory" : "failed", outcome->failed_line);
+        fprintf(out, "<span class=\"chip bad\">out of memory at line %u</span>", outcome->failed_line);
 }
 
 static void put_header(const struct run *run, const struct outcome *outcome, FILE *out) {
