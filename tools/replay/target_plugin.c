@@ -15,11 +15,14 @@
 #include <unistd.h>
 
 #include "device/emulated.h"
+#include "places.h"
 #include "target.h"
 
 typedef void *alloc_function(ssize_t bytes, int device, weir_stream stream);
 typedef void free_function(void *block, ssize_t bytes, int device, weir_stream stream);
 typedef void use_function(void *block, weir_stream stream);
+typedef CUresult attribute_function(void *value, int attribute, CUdeviceptr address);
+enum { MEMORY_TYPE_ATTRIBUTE = 2, DEVICE_MEMORY = 2 }; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE */
 
 static const char *const runtime_names[] = {"libcudart.so.13", "libcudart.so.12"};
 enum { RUNTIMES = sizeof runtime_names / sizeof *runtime_names };
@@ -33,9 +36,11 @@ struct plugin {
     alloc_function *alloc;
     free_function *free;
     use_function *use;                       /* or NULL */
+    attribute_function *attribute;           /* cuPointerGetAttribute */
     int (*clear_last_error[RUNTIMES])(void); /* of the emulated runtimes; NULL: not there */
     uint32_t *home;                          /* by block: the stream of its allocation, */
     uint32_t *first_use;                     /* and the uses that the replay must wait for; 0: none */
+    struct places *places;                   /* of the live blocks */
     struct use *uses;
     uint32_t use_count, use_room, spare_use; /* spare: a list too */
     weir_event event;
@@ -97,7 +102,11 @@ static bool load_runtimes(struct run *run, char *why, size_t room) {
         snprintf(why, room, "the emulated driver's file is not known");
         return false;
     }
-    (void)dlopen(driver, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    void *loaded_driver = dlopen(driver, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    if (loaded_driver == NULL || !find(loaded_driver, "cuPointerGetAttribute", &plugin->attribute)) {
+        snprintf(why, room, "the emulated driver %s does not tell what lies at an address", driver);
+        return false;
+    }
     const char *folder = dirname(driver);
     for (int i = 0; i < RUNTIMES; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, runtime_names[i]);
@@ -145,7 +154,8 @@ static bool make_tables(struct run *run, char *why, size_t room) {
     const size_t blocks = run->trace->block_count + (size_t)1;
     plugin->home = calloc(blocks, sizeof *plugin->home);
     plugin->first_use = calloc(blocks, sizeof *plugin->first_use);
-    if (plugin->home != NULL && plugin->first_use != NULL) return true;
+    plugin->places = places_open(blocks);
+    if (plugin->home != NULL && plugin->first_use != NULL && plugin->places != NULL) return true;
     snprintf(why, room, "no host memory for the tables of %zu blocks", blocks - 1);
     return false;
 }
@@ -164,6 +174,7 @@ static void plugin_close(struct run *run) {
     free(plugin->home);
     free(plugin->first_use);
     free(plugin->uses);
+    places_close(plugin->places);
     free(plugin);
     run->target = NULL; /* the library stays: what it does when it is unloaded is not part of the run */
 }
@@ -208,6 +219,31 @@ static enum weir_status refuse(struct run *run, const struct op *op) {
     return WEIR_OUT_OF_MEMORY;
 }
 
+static bool is_device_memory(struct run *run, uintptr_t address) {
+    unsigned type = 0;
+    run_charging(run, false);
+    const CUresult code = plugin_of(run)->attribute(&type, MEMORY_TYPE_ATTRIBUTE, (CUdeviceptr)address);
+    run_charging(run, true);
+    return code == CUDA_SUCCESS && type == DEVICE_MEMORY;
+}
+
+/* The run has one device: what is device memory is that device's. */
+static enum weir_status check_place(struct run *run, const struct place *place) {
+    const uintptr_t last = place->address + place->bytes - 1;
+    if (last < place->address || !is_device_memory(run, place->address) || !is_device_memory(run, last))
+        return weir__fail(WEIR_INVALID, 0, NULL,
+                          "%.100s answered %llu bytes with the address 0x%llx; from there on that many bytes are not "
+                          "memory of the device",
+                          run->setup->library, (unsigned long long)place->bytes, (unsigned long long)place->address);
+    const struct place *other = places_overlap(plugin_of(run)->places, place);
+    if (other == NULL) return WEIR_OK;
+    return weir__fail(WEIR_INVALID, 0, NULL,
+                      "%.100s answered %llu bytes with the address 0x%llx, where the block of line %u is live (%llu "
+                      "bytes at 0x%llx)",
+                      run->setup->library, (unsigned long long)place->bytes, (unsigned long long)place->address,
+                      other->line, (unsigned long long)other->bytes, (unsigned long long)other->address);
+}
+
 static enum weir_status plugin_alloc(struct run *run, const struct op *op, weir_stream stream) {
     struct plugin *plugin = plugin_of(run);
     run->blocks[op->block] = NULL;
@@ -216,6 +252,10 @@ static enum weir_status plugin_alloc(struct run *run, const struct op *op, weir_
     void *block = plugin->alloc((ssize_t)op->bytes, 0, stream);
     add_calls(run, &before);
     if (block == NULL) return refuse(run, op);
+    const struct place place = {.address = (uintptr_t)block, .bytes = op->bytes, .line = op->line};
+    const enum weir_status status = check_place(run, &place);
+    if (status != WEIR_OK) return status;
+    places_put(plugin->places, op->block, &place);
     run->blocks[op->block] = block;
     plugin->home[op->block] = op->stream;
     return WEIR_OK;
@@ -304,6 +344,7 @@ static enum weir_status give_back(struct run *run, const struct op *op) {
     const enum weir_status status = wait_for_uses(run, op->block);
     if (status != WEIR_OK) return status;
     const weir_stream stream = run->stream_open[home] ? run->streams[home] : NULL;
+    places_take(plugin->places, op->block);
     const struct weir_emu_counts before = counts_now(run);
     plugin->free(run->blocks[op->block], (ssize_t)op->bytes, 0, stream);
     add_calls(run, &before);

@@ -171,6 +171,43 @@ static void what_can_not_be_loaded_is_said_by_name(void **state) {
     trace_free(&trace);
 }
 
+static void an_address_that_is_not_the_devices_fails_the_run(void **state) {
+    (void)state;
+    struct trace trace = trace_of("m 1 8388608 0\nf 1\n");
+    struct setup setup = setup_of_library(&trace, "host_alloc", NULL);
+    expect_failure(&setup, "line 2: ", "8388608 bytes");
+    expect_failure(&setup, setup.library, "not memory of the device");
+    setup.alloc_symbol = "short_alloc";
+    expect_failure(&setup, "line 2: ", "not memory of the device");
+    trace_free(&trace);
+}
+
+/* Blocks of 4096 bytes and a few, at as many KiB as those are. */
+static void a_block_where_another_one_is_live_fails_the_run(void **state) {
+    (void)state;
+    static const struct {
+        const char *lines, *first, *second;
+    } cases[] = {
+        {"m 1 4106 0\nm 2 4106 0\n", "line 3: ", "the block of line 2 is live (4106 bytes"},
+        {"m 1 4106 0\nm 2 4114 0\nm 3 4098 0\nm 4 4115 0\n", "line 5: ", "line 3 is live (4114 bytes"},
+        {"m 1 4106 0\nm 2 4114 0\nm 3 4098 0\nm 4 4097 0\n", "line 5: ", "line 4 is live (4098 bytes"},
+        {"m 1 4106 0\nm 2 4114 0\nf 1\nm 3 4107 0\nm 4 4108 0\n", "line 6: ", "line 5 is live (4107 bytes"},
+        {"m 1 4106 0\nm 2 12298 0\n", "line 3: ", "line 2 is live (4106 bytes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace trace = trace_of(cases[i].lines);
+        struct setup setup = setup_of_library(&trace, "inner_alloc", NULL);
+        setup.free_symbol = "counting_use";
+        expect_failure(&setup, cases[i].first, cases[i].second);
+        trace_free(&trace);
+    }
+    struct trace trace = trace_of("m 1 4106 0\nm 2 4116 0\nf 1\nm 3 4106 0\nf 2\nm 4 4116 0\n");
+    struct setup setup = setup_of_library(&trace, "inner_alloc", NULL);
+    setup.free_symbol = "counting_use";
+    assert_completed(run_it(&setup));
+    trace_free(&trace);
+}
+
 /* ---- peers ------------------------------------------------------------------------------------------------------ */
 
 /* Ten iterations of what a training step does, on two streams. */
@@ -229,6 +266,8 @@ int main(void) {
         plugin_test(the_capacity_is_the_devices),
         plugin_test(a_crash_is_the_runs_end_and_not_the_programs),
         plugin_test(what_can_not_be_loaded_is_said_by_name),
+        plugin_test(an_address_that_is_not_the_devices_fails_the_run),
+        plugin_test(a_block_where_another_one_is_live_fails_the_run),
         plugin_test(peers_complete_and_hold_what_they_should),
         plugin_test(a_small_device_is_no_less_for_peers),
     };

@@ -19,6 +19,9 @@ API void counting_use(void *block, void *stream);
 API void *limited_alloc(ssize_t bytes, int device, void *stream);
 API void *crashing_alloc(ssize_t bytes, int device, void *stream);
 API void *leaving_alloc(ssize_t bytes, int device, void *stream);
+API void *host_alloc(ssize_t bytes, int device, void *stream);
+API void *short_alloc(ssize_t bytes, int device, void *stream);
+API void *inner_alloc(ssize_t bytes, int device, void *stream);
 
 static struct seen *seen(void) {
     void *place = NULL;
@@ -67,4 +70,21 @@ void *leaving_alloc(ssize_t bytes, int device, void *stream) {
     (void)device;
     (void)stream;
     exit(3);
+}
+
+/* Memory, but not the device's. */
+void *host_alloc(ssize_t bytes, int device, void *stream) {
+    (void)device;
+    (void)stream;
+    return malloc((size_t)bytes);
+}
+
+/* The device's, but not all of it. */
+void *short_alloc(ssize_t bytes, int device, void *stream) { return counting_alloc(bytes / 4, device, stream); }
+
+/* From one block of the device's, so many KiB from its start as the request has bytes beyond 4096, whatever is live. */
+void *inner_alloc(ssize_t bytes, int device, void *stream) {
+    static char *block;
+    if (block == NULL) block = counting_alloc(LIMIT, device, stream);
+    return block != NULL ? block + bytes % 4096 * 1024 : NULL;
 }
