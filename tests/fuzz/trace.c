@@ -17,6 +17,7 @@ struct model {
     bool *recorded, *gone;    /* by event */
     uint64_t live, rounded, peak_live, peak_rounded;
     uint32_t iterations, next_block;
+    size_t refused;
     bool work;
 };
 
@@ -33,12 +34,16 @@ static void check_alloc(struct model *model, const struct op *op) {
     FUZZ_HOLDS(op->align <= 30);
     FUZZ_HOLDS(op->bytes <= TRACE_MOST_BYTES);
     FUZZ_HOLDS(!model->destroyed[op->stream]);
-    model->blocks[op->block] = op;
+    model->blocks[op->block] = op->kind == OP_REFUSED ? NULL : op;
     model->live += op->bytes;
     model->rounded += round_up(op->bytes);
     FUZZ_HOLDS(model->rounded <= TRACE_MOST_BYTES);
     if (model->live > model->peak_live) model->peak_live = model->live;
     if (model->rounded > model->peak_rounded) model->peak_rounded = model->rounded;
+    if (op->kind != OP_REFUSED) return;
+    model->live -= op->bytes;
+    model->rounded -= round_up(op->bytes);
+    model->refused++;
 }
 
 static void check_free(struct model *model, const struct op *op) {
@@ -57,7 +62,7 @@ static void check_op(struct model *model, const struct op *op) {
     FUZZ_HOLDS(op->block < model->trace->block_count || op->block == 0);
     FUZZ_HOLDS(op->stream < model->trace->stream_count || op->stream == 0);
     FUZZ_HOLDS(op->event < model->trace->event_count || op->event == 0);
-    if (op->kind == OP_ALLOC || op->kind == OP_LIVE)
+    if (op->kind == OP_ALLOC || op->kind == OP_REFUSED || op->kind == OP_LIVE)
         check_alloc(model, op);
     else if (frees)
         check_free(model, op);
@@ -97,7 +102,8 @@ static void check(const struct trace *trace) {
         FUZZ_HOLDS(trace->ops[i].line > (i > 0 ? trace->ops[i - 1].line : 1));
         check_op(&model, &trace->ops[i]);
     }
-    FUZZ_HOLDS(model.next_block == trace->block_count);
+    FUZZ_HOLDS(model.next_block == trace->block_count && model.refused == trace->refused_count);
+    FUZZ_HOLDS(model.refused == 0 || trace->ops[trace->last_refused].kind == OP_REFUSED);
     FUZZ_HOLDS(model.peak_live == trace->peak_live_bytes && model.peak_rounded == trace->peak_rounded_bytes);
     FUZZ_HOLDS(model.iterations == trace->iteration_count && model.work == trace->has_work);
     check_names(trace);

@@ -247,10 +247,17 @@ static enum weir_status give_back(struct replay *replay, const struct op *op) {
     return status;
 }
 
+/* How long the block would have lived where the recorded run was refused is not known. */
+static enum weir_status ask_again(struct replay *replay, const struct op *op, weir_stream stream) {
+    const enum weir_status status = alloc(replay, op, stream);
+    return status == WEIR_OK ? give_back(replay, op) : status;
+}
+
 static enum weir_status request(struct replay *replay, const struct op *op, weir_stream stream) {
     enum weir_status status = charge_call(replay);
     if (status != WEIR_OK) return status;
     if (op->kind == OP_ALLOC) return alloc(replay, op, stream);
+    if (op->kind == OP_REFUSED) return ask_again(replay, op, stream);
     if (op->kind == OP_NOTE) return replay->target->use(&replay->run, op, stream);
     return give_back(replay, op);
 }
@@ -280,6 +287,7 @@ static enum weir_status perform(struct replay *replay, const struct op *op) {
     case OP_LIVE:
         return WEIR_OK; /* it was there before */
     case OP_ALLOC:
+    case OP_REFUSED:
     case OP_FREE:
     case OP_FREE_ANY:
     case OP_FREE_AFTER:

@@ -280,6 +280,7 @@ void timeline_note(struct run *run, const struct target *target, const struct op
     const uint64_t ns = now_ns(run);
     switch ((enum op_kind)op->kind) {
     case OP_ALLOC:
+    case OP_REFUSED:
     case OP_FREE:
     case OP_FREE_ANY:
     case OP_FREE_AFTER:

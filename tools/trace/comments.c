@@ -57,6 +57,14 @@ static bool read_offset(struct reader *reader, struct words *words) {
     return true;
 }
 
+/* # refused BYTES STREAM */
+static bool read_refused(struct reader *reader, struct words *words) {
+    uint64_t bytes, stream;
+    if (!to_number(next_word(words), &bytes) || !to_number(next_word(words), &stream)) return true;
+    const struct words rest = next_word(words);
+    return rest.at < rest.end || reader_refused(reader, bytes, stream);
+}
+
 /* # recorded KEY=VALUE ... */
 static void read_origin(struct reader *reader, struct words *words) {
     struct trace_origin *origin = &reader->trace->origin;
@@ -77,6 +85,7 @@ bool read_comment(struct reader *reader, struct words *words) {
     const struct words first = next_word(words);
     if (is_word(first, "at")) return read_offset(reader, words);
     if (is_word(first, "stream")) return read_name(reader, words);
+    if (is_word(first, "refused")) return read_refused(reader, words);
     if (is_word(first, "recorded")) read_origin(reader, words);
     return true;
 }

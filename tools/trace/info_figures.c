@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 const char *const info_kind_names[INFO_KINDS] = {
-    "alloc", "live_before", "free",        "free_any",  "free_after",     "use",           "work",      "record",
-    "wait",  "sync_stream", "sync_device", "host_wait", "destroy_stream", "destroy_event", "iteration",
+    "alloc",  "refused", "live_before", "free",        "free_any",  "free_after",     "use",           "work",
+    "record", "wait",    "sync_stream", "sync_device", "host_wait", "destroy_stream", "destroy_event", "iteration",
 };
 
-static bool is_alloc(const struct op *op) { return op->kind == OP_ALLOC || op->kind == OP_LIVE; }
+static bool is_alloc(const struct op *op) {
+    return op->kind == OP_ALLOC || op->kind == OP_REFUSED || op->kind == OP_LIVE;
+}
 static bool is_free(const struct op *op) {
     return op->kind == OP_FREE || op->kind == OP_FREE_ANY || op->kind == OP_FREE_AFTER;
 }
@@ -91,7 +93,7 @@ static void count_ops(struct info *info) {
         const struct op *op = &trace->ops[i];
         info->by_kind[op->kind]++;
         if (is_alloc(op)) count_alloc(info, i, &live);
-        if (is_free(op)) count_free(info, i, &live);
+        if (is_free(op) || op->kind == OP_REFUSED) count_free(info, i, &live);
         if (op->kind == OP_NOTE) {
             const uint32_t owner = trace->ops[info->alloc_ops[op->block]].stream;
             info->streams[owner].uses_by_others += owner != op->stream;
@@ -168,8 +170,11 @@ static void look_at_peak(struct info *info, bool *live, struct info_group *group
     const struct trace *trace = info->trace;
     size_t count = 0;
     info->peak_iteration = iteration_at(info, info->peak_op);
-    for (size_t i = 0; i <= info->peak_op; i++)
-        if (is_alloc(&trace->ops[i]) || is_free(&trace->ops[i])) live[trace->ops[i].block] = is_alloc(&trace->ops[i]);
+    for (size_t i = 0; i <= info->peak_op; i++) {
+        const struct op *op = &trace->ops[i];
+        const bool stays = is_alloc(op) && (op->kind != OP_REFUSED || i == info->peak_op);
+        if (is_alloc(op) || is_free(op)) live[op->block] = stays;
+    }
     for (uint32_t block = 0; block < trace->block_count; block++) {
         if (!live[block]) continue;
         count_at_peak(info, block);

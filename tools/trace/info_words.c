@@ -52,6 +52,15 @@ static void put_share_heading(FILE *out, const char *what) {
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
+static void put_refused(FILE *out, const struct trace *trace) {
+    const struct op *last = &trace->ops[trace->last_refused];
+    char name[NAME_ROOM];
+    fprintf(out, "the recorded run was refused %zu request%s (the last %s on %s at line %" PRIu32 "): ",
+            trace->refused_count, trace->refused_count == 1 ? "" : "s", size_text(last->bytes).text,
+            info_stream_name(trace, last->stream, name, sizeof name), last->line);
+    fprintf(out, "what it would have done after that is not in the trace\n");
+}
+
 static void put_head(FILE *out, const char *path, const struct trace *trace) {
     const struct trace_origin *origin = &trace->origin;
     fprintf(out, "%s: %zu operations, %" PRIu32 " blocks on %" PRIu32 " streams, %" PRIu32 " iterations\n", path,
@@ -62,6 +71,7 @@ static void put_head(FILE *out, const char *path, const struct trace *trace) {
                 origin->profile[0] != 0 ? ", profile " : "", origin->profile,
                 origin->deterministic ? ", deterministic" : "",
                 trace->offset_count > 0 ? ", with the blocks' addresses" : "");
+    if (trace->refused_count > 0) put_refused(out, trace);
     if (trace->torn_lines > 0)
         fprintf(out, "%zu lines were not written whole when the recording program was killed; they are left out\n",
                 trace->torn_lines);

@@ -107,6 +107,26 @@ static bool read_alloc(struct reader *reader, struct words *words, enum op_kind 
     return add_op(reader, op);
 }
 
+/* It counts towards the peaks as if it had been served and freed at once: a device below them can't serve it. */
+bool reader_refused(struct reader *reader, uint64_t bytes, uint64_t stream) {
+    struct trace *trace = reader->trace;
+    struct op op = {.kind = OP_REFUSED, .block = trace->block_count, .bytes = bytes};
+    if (bytes > TRACE_MOST_BYTES || rounded(bytes) > TRACE_MOST_BYTES - reader->rounded_bytes ||
+        trace->op_count == TRACE_MOST_OPS ||
+        (ids_find(&reader->streams, stream) == IDS_NONE && trace->stream_count == TRACE_MOST_STREAMS))
+        return true;
+    if (!reader_find_stream(reader, stream, &op.stream) ||
+        !reader_grow(reader, &reader->states, &reader->block_room, op.block, sizeof *reader->states))
+        return false;
+    reader->states[op.block] = (struct block_state){bytes, op.stream, IDS_NONE};
+    trace->block_count++;
+    trace->refused_count++;
+    trace->last_refused = trace->op_count;
+    raise_to(&trace->peak_live_bytes, reader->requested_bytes + bytes);
+    raise_to(&trace->peak_rounded_bytes, reader->rounded_bytes + rounded(bytes));
+    return add_op(reader, op);
+}
+
 static bool read_align(struct reader *reader, struct words *words) {
     uint64_t id, align;
     uint32_t block;

@@ -38,6 +38,8 @@ bool reader_complain(struct reader *reader, const char *format, ...) __attribute
 bool reader_grow(struct reader *reader, void *array, size_t *room, size_t count, size_t size);
 /* The number of a stream, a new one at first sight. False with a sentence. */
 bool reader_find_stream(struct reader *reader, uint64_t id, uint32_t *stream);
+/* A request that the recorded pool refused. One past a limit says nothing. False only without host memory. */
+bool reader_refused(struct reader *reader, uint64_t bytes, uint64_t stream);
 
 /* ---- words.c ---------------------------------------------------------------------------------------------------- */
 

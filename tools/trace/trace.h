@@ -16,6 +16,7 @@
 
 enum op_kind {
     OP_ALLOC,          /* m: block, stream, bytes */
+    OP_REFUSED,        /* # refused: the same; the recorded pool was out of memory */
     OP_LIVE,           /* p: the same; allocated before the trace began */
     OP_FREE,           /* f: block, stream (the one it was allocated on, where the line names none) */
     OP_FREE_ANY,       /* f *: block, stream (the one it was allocated on); names no stream. Also an f without a stream
@@ -39,7 +40,7 @@ struct op {
     uint32_t line;                 /* from 1 */
     uint32_t block, stream, event; /* numbers */
     union {
-        uint64_t bytes; /* OP_ALLOC, OP_LIVE: requested; OP_FREE*: of the block */
+        uint64_t bytes; /* OP_ALLOC, OP_REFUSED, OP_LIVE: requested; OP_FREE*: of the block */
         uint64_t ns;    /* OP_WORK */
     };
 };
@@ -64,7 +65,8 @@ struct trace {
     struct trace_origin origin;
     uint64_t *offsets;   /* by block: where the recording pool put it (`# at ID OFFSET`), UINT64_MAX: not said */
     size_t offset_count; /* blocks of which it is said; offsets is NULL when 0 */
-    size_t torn_lines;   /* left out: reserved, but not written whole when the recording program was killed */
+    size_t refused_count, last_refused; /* requests that the recorded pool refused; the operation of the last one */
+    size_t torn_lines; /* left out: reserved, but not written whole when the recording program was killed */
 };
 
 #define TRACE_MOST_STREAMS    4096                       /* of one trace */

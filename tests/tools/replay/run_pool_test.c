@@ -35,6 +35,24 @@ static void a_live_block_that_does_not_fit_is_out_of_memory_too(void **state) {
     trace_free(&trace);
 }
 
+/* Two pages fit beside the first block, three don't. */
+static void what_the_recorded_run_was_refused_is_asked_for_again(void **state) {
+    (void)state;
+    static const enum target_kind targets[] = {TARGET_POOL, TARGET_FLUID};
+    struct trace trace = trace_of("i\ni\nm 1 4194304 0\n# refused 4194304 3\nm 2 4194304 0\nd\n");
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        const struct setup small = setup_of(&trace, targets[i], 3), enough = setup_of(&trace, targets[i], 4);
+        const struct outcome refused = run_one(&small), served = run_one(&enough);
+        assert_int_equal(refused.ending, ENDED_OUT_OF_MEMORY);
+        assert_int_equal(refused.failed_line, 5);
+        assert_int_equal(served.ending, ENDED_COMPLETED); /* freed at once, so the next one has its place */
+        assert_string_equal(served.why, "");
+    }
+    const struct setup nothing = setup_of(&trace, TARGET_FREE, 1);
+    assert_int_equal(run_one(&nothing).ending, ENDED_COMPLETED);
+    trace_free(&trace);
+}
+
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
 /* A page is 2 MiB: a block of two pages leaves no room to align it to 4 KiB within them. */
@@ -206,6 +224,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(out_of_memory_names_the_line_and_what_filled_the_device),
         cmocka_unit_test(a_live_block_that_does_not_fit_is_out_of_memory_too),
+        cmocka_unit_test(what_the_recorded_run_was_refused_is_asked_for_again),
         cmocka_unit_test(a_stricter_alignment_takes_a_larger_block),
         cmocka_unit_test(a_free_promises_what_its_line_says),
         cmocka_unit_test(blocks_outlive_their_stream),

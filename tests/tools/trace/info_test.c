@@ -170,6 +170,27 @@ static void sizes_at_the_borders_have_their_classes(void **state) {
     trace_free(&own);
 }
 
+static void what_was_refused_counts_as_freed_at_once(void **state) {
+    (void)state;
+    struct trace own;
+    struct info of_own;
+    char text[8192];
+    read_good("m 1 100 0\n# refused 3000 0\n# refused 5000 4\nf 1\n", &own);
+    assert_true(info_gather(&own, &of_own));
+    assert_int_equal(of_own.by_kind[OP_REFUSED], 2);
+    assert_share(of_own.at_peak, 2, 5100);
+    assert_share(of_own.never_freed, 0, 0);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_non_null(out);
+    info_put_words(out, "own", &of_own);
+    fclose(out);
+    assert_non_null(
+        strstr(text, "\nthe recorded run was refused 2 requests (the last 4.88 KiB on stream 4 at line 4): "));
+    assert_non_null(strstr(text, ", 2 refused,"));
+    info_free(&of_own);
+    trace_free(&own);
+}
+
 static void traces_of_nothing_and_of_no_bytes_can_be_looked_at(void **state) {
     (void)state;
     assert_int_equal(identical_of(""), 0);
@@ -189,6 +210,7 @@ int main(void) {
         cmocka_unit_test(iterations_are_compared_request_by_request),
         cmocka_unit_test(iterations_are_identical_in_kind_bytes_and_stream),
         cmocka_unit_test(sizes_at_the_borders_have_their_classes),
+        cmocka_unit_test(what_was_refused_counts_as_freed_at_once),
         cmocka_unit_test(traces_of_nothing_and_of_no_bytes_can_be_looked_at),
     };
     return cmocka_run_group_tests(tests, gather, drop);

@@ -57,6 +57,33 @@ static void every_operation_becomes_one_of_its_kind(void **state) {
     trace_free(&trace);
 }
 
+static void a_comment_says_that_a_request_was_refused(void **state) {
+    (void)state;
+    struct trace trace;
+    read_good("m 1 1000 0\n# refused 5000 4\nf 1\n# refused 7 0\nm 9 100 0\n", &trace);
+    assert_int_equal(trace.op_count, 5);
+    assert_op(&trace, 1, (struct op){.kind = OP_REFUSED, .line = 3, .block = 1, .stream = 1, .bytes = 5000});
+    assert_op(&trace, 4, (struct op){.kind = OP_ALLOC, .line = 6, .block = 3, .bytes = 100});
+    assert_int_equal(trace.peak_live_bytes, 6000);
+    assert_int_equal(trace.peak_rounded_bytes, 1024 + 5120);
+    assert_int_equal(trace.refused_count, 2);
+    assert_int_equal(trace.last_refused, 3);
+    trace_free(&trace);
+}
+
+static void what_does_not_say_what_was_refused_is_a_plain_comment(void **state) {
+    (void)state;
+    struct trace trace;
+    read_good("# refused\n# refused 5\n# refused five 0\n# refused 5 0 1\n# refused 1125899906842625 0\n"
+              "# refused 99999999999999999999 0\n# refused 5 *\nm 1 1 0\n# refused 1125899906842624 0\n",
+              &trace);
+    assert_int_equal(trace.op_count, 1);
+    assert_int_equal(trace.block_count, 1);
+    assert_int_equal(trace.refused_count, 0);
+    assert_int_equal(trace.peak_live_bytes, 1);
+    trace_free(&trace);
+}
+
 static void an_alignment_belongs_to_its_allocation(void **state) {
     (void)state;
     struct trace trace;
@@ -160,7 +187,7 @@ static void other_comments_say_nothing_however_long(void **state) {
     static char lines[300000];
     memset(lines, 'x', sizeof lines);
     memcpy(lines, "#", 1);
-    const char end[] = "\n#\n\nd\n# refused 12 0\n";
+    const char end[] = "\n#\n\nd\n# refuses 12 0\n";
     memcpy(lines + sizeof lines - sizeof end, end, sizeof end);
     struct trace trace;
     read_good(lines, &trace);
@@ -270,6 +297,8 @@ static void a_trace_of_nothing_is_a_trace(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_becomes_one_of_its_kind),
+        cmocka_unit_test(a_comment_says_that_a_request_was_refused),
+        cmocka_unit_test(what_does_not_say_what_was_refused_is_a_plain_comment),
         cmocka_unit_test(an_alignment_belongs_to_its_allocation),
         cmocka_unit_test(a_destroyed_stream_gives_its_id_to_another),
         cmocka_unit_test(a_destroyed_event_gives_its_id_to_another),
