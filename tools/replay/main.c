@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-replay: would weir have saved this run? Replays a recorded trace on an emulated device. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -186,6 +187,7 @@ int main(int count, char **argument) {
     char why[512];
     int status = EXIT_SUCCESS;
     if (!options_read(&options, count, argument, why, sizeof why)) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
         status = say(why, EXIT_BAD_INPUT);
     } else if (options.help) {
         options_help(stdout);
@@ -198,5 +200,6 @@ int main(int count, char **argument) {
         trace_free(&trace);
     }
     options_free(&options);
-    return status;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    return status == EXIT_SUCCESS ? say("standard output can't be written", EXIT_FAILURE) : status;
 }

@@ -2,13 +2,14 @@
 #include "timeline.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/emulated.h"
 #include "timeline_inside.h"
+#include "tools/trace/output.h"
 
 /* A piece of work on its way; noted when it ends. */
 struct work {
@@ -304,23 +305,32 @@ void timeline_note(struct run *run, const struct target *target, const struct op
 
 /* ---- close ------------------------------------------------------------------------------------------------------ */
 
-static bool give_up(const char *path, FILE *out, char *why, size_t room) {
+/* What is not whole is no page, and takes the place of none. */
+static bool give_up(const char *path, const char *part, char *why, size_t room) {
+    snprintf(why, room, "the timeline %s can't be written: %s", path, strerror(errno));
+    if (part != NULL) unlink(part);
+    return false;
+}
+
+static bool write_whole(struct run *run, const struct outcome *outcome, FILE *out) {
+    timeline_page(run, outcome, out);
+    const bool written = fflush(out) == 0 && !ferror(out);
     const int error = errno;
-    struct stat info;
-    const bool plain = out != NULL && fstat(fileno(out), &info) == 0 && S_ISREG(info.st_mode);
-    if (out != NULL) fclose(out);
-    if (plain) unlink(path); /* what is not whole is no page */
-    snprintf(why, room, "the timeline %s can't be written: %s", path, strerror(error));
+    if (fclose(out) == 0 && written) return true;
+    if (!written) errno = error;
     return false;
 }
 
 static bool write_page(struct run *run, const struct outcome *outcome, char *why, size_t room) {
     const char *path = run->setup->timeline_path;
-    FILE *out = fopen(path, "we");
-    if (out == NULL) return give_up(path, NULL, why, room);
-    timeline_page(run, outcome, out);
-    if (fflush(out) != 0 || ferror(out)) return give_up(path, out, why, room);
-    return fclose(out) == 0 ? true : give_up(path, NULL, why, room);
+    char *part;
+    const int file = output_open_beside(path, &part);
+    FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
+    bool written = out != NULL && write_whole(run, outcome, out) && (part == NULL || rename(part, path) == 0);
+    if (!written) written = give_up(path, file >= 0 ? part : NULL, why, room);
+    if (out == NULL && file >= 0) close(file);
+    free(part);
+    return written;
 }
 
 bool timeline_close(struct run *run, const struct target *target, const struct outcome *outcome, char *why,

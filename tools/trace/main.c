@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-trace: makes, reads and changes traces. */
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -39,7 +42,15 @@ static int unknown(const char *name) {
     return EXIT_BAD_INPUT;
 }
 
-int main(int count, char **argument) {
+/* What could not be written was not said. */
+static int flushed(int status) {
+    const bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (whole || status != 0) return status;
+    perror("weir-trace: standard output");
+    return EXIT_FAILURE;
+}
+
+static int run(int count, char **argument) {
     if (count < 2) {
         put_usage(stderr);
         return EXIT_BAD_INPUT;
@@ -55,4 +66,9 @@ int main(int count, char **argument) {
     for (const struct command *command = commands; command->name != NULL; command++)
         if (strcmp(argument[1], command->name) == 0) return command->run(count - 1, argument + 1);
     return unknown(argument[1]);
+}
+
+int main(int count, char **argument) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
+    return flushed(run(count, argument));
 }

@@ -91,19 +91,32 @@ static bool is_special(const char *path) {
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+/* A link of that name would lead the writing elsewhere; what is left of an earlier writing is not gone on with. */
+static int open_part(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) == 0 && S_ISREG(status.st_mode)) unlink(path);
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+int output_open_beside(const char *path, char **part) {
+    *part = NULL;
+    if (is_special(path)) return open(path, O_WRONLY | O_CLOEXEC);
+    if (asprintf(part, "%s.part", path) < 0) {
+        *part = NULL;
+        errno = ENOMEM;
+        return -1;
+    }
+    return open_part(*part);
+}
+
 static bool open_file(struct output *output) {
     if (strcmp(output->path, "-") == 0) {
         output->file = STDOUT_FILENO;
         return true;
     }
-    const char *path = output->path;
-    if (!is_special(path)) {
-        if (asprintf(&output->part_path, "%s.part", path) < 0) output->part_path = NULL;
-        if (output->part_path == NULL) return false;
-        path = output->part_path;
-    }
-    output->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (output->file < 0) output_fail(output, "%s: %s", path, strerror(errno));
+    output->file = output_open_beside(output->path, &output->part_path);
+    if (output->file < 0)
+        output_fail(output, "%s: %s", output->part_path != NULL ? output->part_path : output->path, strerror(errno));
     return output->file >= 0;
 }
 

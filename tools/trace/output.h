@@ -27,4 +27,8 @@ bool output_close(struct output *output, bool durable, char *why, size_t room);
 /* Leaves no file. */
 void output_abandon(struct output *output);
 
+/* For who writes by other means: opens NAME.part, to be renamed when it is whole; or what exists and is no regular file, and
+ * `part` is NULL then. Never through a link NAME.part. Gives: a descriptor, or -1 with errno set. `part` is to be freed. */
+int output_open_beside(const char *path, char **part);
+
 #endif

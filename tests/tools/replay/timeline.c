@@ -339,6 +339,9 @@ static void what_could_be_written_in_part_only_is_no_page(void **state) {
     (void)state;
     struct trace trace = trace_of(step);
     struct rlimit whole, part;
+    FILE *older = fopen(page_path, "w");
+    assert_non_null(older);
+    assert_true(fputs("older", older) >= 0 && fclose(older) == 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
     part = whole;
     part.rlim_cur = 9000;
@@ -349,7 +352,12 @@ static void what_could_be_written_in_part_only_is_no_page(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
     signal(SIGXFSZ, before);
     assert_int_equal(outcome->ending, ENDED_FAILED);
-    assert_int_equal(access(page_path, F_OK), -1);
+    char *page = read_page(); /* the one that was there */
+    assert_string_equal(page, "older");
+    free(page);
+    char unfinished[sizeof page_path + 8];
+    snprintf(unfinished, sizeof unfinished, "%s.part", page_path);
+    assert_int_equal(access(unfinished, F_OK), -1);
     trace_free(&trace);
 }
 

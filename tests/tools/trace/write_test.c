@@ -207,12 +207,36 @@ static void a_device_is_written_as_it_is(void **state) {
     assert_false(is_there(in_folder("null.part")));
 }
 
+/* What lies in the folder under the name of the unfinished file is neither followed nor gone on with. */
+static void an_unfinished_file_is_never_written_through_a_link(void **state) {
+    (void)state;
+    char why[300];
+    size_t size;
+    const char *mine = in_folder("mine"), *part = in_folder("led.trace.part");
+    put_file(mine, "mine", 4);
+    assert_int_equal(symlink(mine, part), 0);
+    assert_null(trace_writer_open(in_folder("led.trace"), why, sizeof why));
+    assert_non_null(strstr(why, "led.trace.part: File exists"));
+    assert_int_equal(unlink(part), 0);
+    assert_int_equal(link(mine, part), 0); /* as if left by an earlier writing, but another file's too */
+    struct trace_writer *writer = open_good(in_folder("led.trace"));
+    trace_put_sync_device(writer);
+    close_good(writer);
+    char *bytes = get_file(mine, &size);
+    assert_string_equal(bytes, "mine");
+    free(bytes);
+    bytes = get_file(in_folder("led.trace"), &size);
+    assert_string_equal(bytes, "weir-trace 1\nd\n");
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_is_written_as_the_format_has_it),
         cmocka_unit_test(what_is_written_is_read_again_compressed_or_not),
         cmocka_unit_test(a_long_trace_is_written_whole),
         cmocka_unit_test(a_file_appears_when_it_is_whole),
+        cmocka_unit_test(an_unfinished_file_is_never_written_through_a_link),
         cmocka_unit_test(an_abandoned_file_never_appears),
         cmocka_unit_test(a_failure_is_told_at_the_end),
         cmocka_unit_test(work_that_is_no_time_is_told_and_leaves_no_file),
