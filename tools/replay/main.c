@@ -186,8 +186,8 @@ int main(int count, char **argument) {
     struct trace trace;
     char why[512];
     int status = EXIT_SUCCESS;
-    if (!options_read(&options, count, argument, why, sizeof why)) {
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
+    if (!options_read(&options, count, argument, why, sizeof why)) {
         status = say(why, EXIT_BAD_INPUT);
     } else if (options.help) {
         options_help(stdout);
