@@ -89,9 +89,14 @@ static void every_call_becomes_a_line(void **state) {
                                                               "y 0\ns 0\nx 1\nd\n");
     snprintf(arguments, sizeof arguments, "%s --profile demo --capacity 64K --json", path);
     assert_int_equal(run_replay(arguments, text, sizeof text), 0);
+    assert_non_null(strstr(text, "\"outcome\":\"out_of_memory\""));
+    assert_int_equal(json_number(text, "\"failed_line\":"), 19);
+    assert_int_equal(json_number(text, "\"refused_requests\":"), 1);
+    assert_int_equal(json_number(text, "\"peak_live_bytes\":"), 65 * PAGE);
+    assert_int_equal(json_number(text, "\"operations\":"), 18);
+    snprintf(arguments, sizeof arguments, "%s --profile demo --capacity 2M --json", path);
+    assert_int_equal(run_replay(arguments, text, sizeof text), 0);
     assert_non_null(strstr(text, "\"outcome\":\"completed\""));
-    assert_int_equal(json_number(text, "\"peak_live_bytes\":"), 6000);
-    assert_int_equal(json_number(text, "\"operations\":"), 17);
     OK(weir_event_destroy(test_device(), unseen));
     OK(weir_stream_destroy(test_device(), s0));
 }
@@ -198,7 +203,7 @@ static void a_scan_answers_with_a_run_that_completed_and_always_the_same(void **
     snprintf(arguments, sizeof arguments, "%s --profile demo --policy=per-stream --scan", path);
     assert_int_equal(run_replay(arguments, first, sizeof first), 0);
     assert_non_null(strstr(first, "smallest sufficient device"));
-    assert_non_null(strstr(first, "It fits: per-stream completes on"));
+    assert_non_null(strstr(first, "It fits: per-stream caching completes on"));
     for (int times = 0; times < 5; times++) {
         assert_int_equal(run_replay(arguments, text, sizeof text), 0);
         assert_string_equal(text, first);

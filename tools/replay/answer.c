@@ -6,7 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define NOTABLE 0.01 /* a slowdown that is worth a word */
+#define NOTABLE       0.01 /* a slowdown that is worth a word */
+#define PLURAL(count) ((count) == 1 ? "" : "s")
 
 double answer_ratio(const struct answer *answer, size_t pages) {
     size_t peak = answer->trace->peak_live_bytes;
@@ -64,10 +65,18 @@ static struct text count_text(uint64_t count) {
     return text;
 }
 
-/* The policy, or the library's file. */
-static const char *who(const struct answer *answer) {
-    const char *library = answer->options->library, *slash = library != NULL ? strrchr(library, '/') : NULL;
-    return library == NULL ? answer->options->policy : slash != NULL ? slash + 1 : library;
+/* Who answers the requests. */
+static struct text who(const struct answer *answer) {
+    struct text text;
+    const char *policy = answer->options->policy, *library = answer->options->library;
+    const char *slash = library != NULL ? strrchr(library, '/') : NULL;
+    if (library != NULL)
+        snprintf(text.is, sizeof text.is, "the plug-in %.40s", slash != NULL ? slash + 1 : library);
+    else if (strcmp(policy, "per-stream") == 0)
+        snprintf(text.is, sizeof text.is, "per-stream caching");
+    else
+        snprintf(text.is, sizeof text.is, "weir (%s)", policy);
+    return text;
 }
 
 /* One figure a line, names in a column. */
@@ -101,7 +110,7 @@ static const struct op *op_of_line(const struct trace *trace, uint32_t line) {
 static void put_refusal(const struct answer *answer, FILE *out) {
     const struct trace *trace = answer->trace;
     const struct op *op = op_of_line(trace, answer->outcome->failed_line);
-    fprintf(out, "Out of memory: %s does not complete on %s. ", who(answer), pages_text(answer, answer->pages).is);
+    fprintf(out, "Out of memory: %s does not complete on %s. ", who(answer).is, pages_text(answer, answer->pages).is);
     fprintf(out, "Refused at line %" PRIu32, answer->outcome->failed_line);
     if (op != NULL && op->kind <= OP_LIVE) {
         const char *name = trace->stream_names[op->stream];
@@ -114,11 +123,16 @@ static void put_refusal(const struct answer *answer, FILE *out) {
 
 static void put_fit(const struct answer *answer, FILE *out) {
     double slowdown = answer_slowdown(answer, answer->outcome);
-    fprintf(out, "It fits: %s completes on %s", who(answer), pages_text(answer, answer->pages).is);
-    if (isnan(slowdown))
+    fprintf(out, "It fits: %s completes on %s", who(answer).is, pages_text(answer, answer->pages).is);
+    if (isnan(slowdown)) {
         fprintf(out, ".\n");
-    else
-        fprintf(out, ", %.2f %% slower than with an allocator that costs nothing.\n", 100 * slowdown);
+        return;
+    }
+    fprintf(out, ", %.2f %% slower than with an allocator that costs nothing", 100 * slowdown);
+    if (answer->trace->iteration_count < 3)
+        fprintf(out, " (over the whole run, the first taking of memory included: the trace marks fewer than three "
+                     "iterations)");
+    fprintf(out, ".\n");
 }
 
 static void put_fluid(const struct answer *answer, FILE *out) {
@@ -126,9 +140,11 @@ static void put_fluid(const struct answer *answer, FILE *out) {
     double slowdown = search_slowdown(answer->search, fluid);
     if (fluid == NULL) return;
     if (isnan(slowdown))
-        fprintf(out, "The fluid bound there: it does not complete either, without any fragmentation.\n");
+        fprintf(out, "A fluid does not complete there either: more is live at once than the device has.\n");
     else
-        fprintf(out, "The fluid bound there: %.2f %% slower (no fragmentation; waits for pending uses alone).\n",
+        fprintf(out,
+                "A fluid there, as a yardstick: %.2f %% slower (no fragmentation; the host waits for the earliest "
+                "recorded use alone).\n",
                 100 * slowdown);
 }
 
@@ -168,10 +184,20 @@ static void put_figures(const struct answer *answer, FILE *out) {
                  count_text(outcome->host_waits).is);
     else
         put_line(out, "waits", "%s of the host", count_text(outcome->host_waits).is);
-    if (answer->options->clock != CLOCK_VIRTUAL) return;
+    if (!search_is_timed(answer->search)) return;
     if (outcome->host_wait_ns != NOT_KNOWN)
         put_line(out, "the host waited", "%s of %s", time_text((double)outcome->host_wait_ns).is,
                  time_text((double)outcome->run_ns).is);
+}
+
+static void put_refused_before(const struct trace *trace, FILE *out) {
+    if (trace->refused_count == 0) return;
+    const struct op *last = &trace->ops[trace->last_refused];
+    const char *name = trace->stream_names[last->stream];
+    fprintf(out, "The recorded run was refused %zu request%s ", trace->refused_count, PLURAL(trace->refused_count));
+    fprintf(out, "(the last %s on stream %" PRIu64 "%s%s%s at line %" PRIu32 "): ", size_text(last->bytes).is,
+            trace->stream_ids[last->stream], name[0] != 0 ? " (" : "", name, name[0] != 0 ? ")" : "", last->line);
+    fprintf(out, "what it would have done after that is not in the trace.\n");
 }
 
 static void put_checks(const struct answer *answer, FILE *out) {
@@ -213,8 +239,13 @@ static void put_found(const struct answer *answer, FILE *out) {
     if (found->honest_pages != 0)
         fprintf(out, "at most %g %% slower on it and on every larger one of those tried: %s\n", percent,
                 pages_text(answer, found->honest_pages).is);
+    else if (answer->search->failed_runs > 0)
+        fprintf(out, "from which device on it is at most %g %% slower is not known: runs failed\n", percent);
     else if (search_is_timed(answer->search))
         fprintf(out, "no device up to 3 x the peak is at most %g %% slower\n", percent);
+    else
+        fprintf(out, "at most %g %% slower: no answer, since the trace says nothing of how long work takes (k)\n",
+                percent);
 }
 
 static struct text percent_text(double fraction) {
@@ -226,7 +257,7 @@ static struct text percent_text(double fraction) {
 static void put_curve(const struct answer *answer, FILE *out) {
     static const char *const endings[] = {"completed", "out of memory", "failed"};
     if (answer->curve_count == 0) return;
-    fprintf(out, "  %-23s   %-13s   %9s %9s   %12s   %11s   %10s\n", "capacity", "outcome", "slower", "bound",
+    fprintf(out, "  %-23s   %-13s   %9s %9s   %12s   %11s   %10s\n", "capacity", "outcome", "slower", "fluid",
             "steady calls", "pages moved", "host waits");
     for (size_t i = 0; i < answer->curve_count; i++) {
         size_t pages = answer->curve[i];
@@ -243,8 +274,6 @@ static void put_curve(const struct answer *answer, FILE *out) {
 
 /* ---- what it was made on, and what next ------------------------------------------------------------------------- */
 
-#define PLURAL(count) ((count) == 1 ? "" : "s")
-
 static void put_ground(const struct answer *answer, FILE *out) {
     const struct options *options = answer->options;
     const struct trace *trace = answer->trace;
@@ -255,8 +284,12 @@ static void put_ground(const struct answer *answer, FILE *out) {
     fprintf(out, "The trace: %zu operation%s, %" PRIu32 " iteration%s, %" PRIu32 " stream%s, %s live at the peak.\n",
             trace->op_count, PLURAL(trace->op_count), trace->iteration_count, PLURAL(trace->iteration_count),
             trace->stream_count, PLURAL(trace->stream_count), size_text(trace->peak_live_bytes).is);
+    if (answer->profile_bytes != 0 && (uint64_t)answer->pages * answer->search->page_bytes > answer->profile_bytes)
+        fprintf(out, "The device is larger than the profile's machine, %s.\n", size_text(answer->profile_bytes).is);
     if (clock && !trace->has_work)
-        fprintf(out, "It says nothing of how long work takes (k), so there is no slowdown to tell.\n");
+        fprintf(out,
+                "It says nothing of how long work takes (k): there is no slowdown to tell, and a smallest device is "
+                "a best case, since work takes no time here and pending uses are over at once.\n");
     if (answer->search->failed_runs > 0)
         fprintf(out, "%zu of the runs failed; they count as not completed.\n", answer->search->failed_runs);
 }
@@ -292,6 +325,7 @@ void answer_words(const struct answer *answer, FILE *out) {
         fprintf(out, "Failed: %s\n", outcome->why);
     } else {
         outcome->ending == ENDED_COMPLETED ? put_fit(answer, out) : put_refusal(answer, out);
+        put_refused_before(answer->trace, out);
         put_fluid(answer, out);
         put_figures(answer, out);
     }

@@ -11,6 +11,7 @@ struct answer {
     const struct search *search; /* has the runs of all that is told of, and the free allocator's and the fluid bound's
                                     where times are known */
     const char *profile;
+    size_t profile_bytes; /* the memory of its machine */
     size_t pages; /* of the device that the answer is about */
     const struct outcome *outcome;
     struct found found;

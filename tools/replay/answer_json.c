@@ -124,9 +124,9 @@ static void put_capacities(FILE *out, const struct answer *answer) {
 
 static void put_costs(FILE *out, const struct answer *answer) {
     const struct outcome *outcome = answer->outcome;
-    bool clock = answer->options->clock == CLOCK_VIRTUAL;
+    bool timed = search_is_timed(answer->search);
     double waited_us = outcome->host_wait_ns == NOT_KNOWN ? (double)NAN : (double)outcome->host_wait_ns / 1e3;
-    put_number(out, "run_time_us", clock ? (double)outcome->run_ns / 1e3 : (double)NAN, 3);
+    put_number(out, "run_time_us", timed ? (double)outcome->run_ns / 1e3 : (double)NAN, 3);
     put_number(out, "slowdown", answer_slowdown(answer, outcome), 6);
     put_number(out, "fluid_slowdown", answer_fluid_slowdown(answer, answer->pages), 6);
     put_count(out, "memory_calls", outcome->memory_calls);
@@ -136,7 +136,7 @@ static void put_costs(FILE *out, const struct answer *answer) {
     put_count(out, "moved_bytes", outcome->moved_bytes);
     put_count(out, "device_waits", outcome->device_waits);
     put_count(out, "host_waits", outcome->host_waits);
-    put_number(out, "host_wait_us", clock ? waited_us : (double)NAN, 3);
+    put_number(out, "host_wait_us", timed ? waited_us : (double)NAN, 3);
     put_number(out, "ns_per_op", outcome->cpu_ns_per_op, 1);
     put_count(out, "addresses_compared", outcome->addresses_compared);
     put_count(out, "addresses_equal", outcome->addresses_equal);
@@ -191,6 +191,7 @@ void answer_json(const struct answer *answer, FILE *out) {
     put_count(out, "iterations", answer->trace->iteration_count);
     put_capacities(out, answer);
     put_costs(out, answer);
+    put_count(out, "refused_requests", answer->trace->refused_count);
     put_count(out, "failed_runs", answer->search->failed_runs);
     put_curve(out, answer);
     fputs("}\n", out);

@@ -29,6 +29,7 @@ static struct seen look(const char *profile) {
     if (seen.status == WEIR_OK) seen.status = weir_device_get_info(device, &info);
     if (seen.status == WEIR_OK) {
         seen.machine.page_bytes = info.granularity_bytes;
+        seen.machine.memory_bytes = info.capacity_bytes;
         snprintf(seen.machine.name, sizeof seen.machine.name, "%s", info.name);
     } else {
         snprintf(seen.why, sizeof seen.why, "%s", weir_last_error()->message);

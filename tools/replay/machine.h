@@ -8,6 +8,7 @@
 
 struct machine {
     size_t page_bytes;
+    size_t memory_bytes; /* all that the profile's machine has */
     char name[64]; /* the device's */
 };
 

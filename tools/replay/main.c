@@ -170,6 +170,7 @@ static int replay(struct options *options, const struct trace *trace) {
                             .profile = options->profile != NULL ? options->profile : recorded};
     if (!machine_look(answer.profile, &machine, &bad_input, why, sizeof why))
         return say(why, bad_input ? EXIT_BAD_INPUT : EXIT_FAILURE);
+    answer.profile_bytes = machine.memory_bytes;
     const struct setup setup = setup_of(options, trace, answer.profile);
     if (setup.target == TARGET_PLUGIN && !try_library(&setup, machine.page_bytes, why, sizeof why))
         return say(why, EXIT_BAD_INPUT);

@@ -21,14 +21,14 @@ static char output[1 << 16];
 
 /* Steps of two streams: the second computes with what the first allocates, and gives back what it has used. With
  * `work` an operation takes 400 microseconds. */
-static void write_trace(const char *name, bool work, const char *comment) {
+static void write_trace(const char *name, bool work, int steps, const char *comment) {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "we");
     assert_non_null(file);
     fprintf(file, "weir-trace 1\n%s# stream 0 compute\n# stream 1 copy\n", comment);
     int id = 0;
-    for (int step = 0; step < 5; step++) {
+    for (int step = 0; step < steps; step++) {
         fprintf(file, "i\n");
         for (int i = 0; i < 40; i++, id++) {
             fprintf(file, "m %d %d 0\n", id, 16384 * (1 + (i * 7 + step) % 11));
@@ -44,17 +44,39 @@ static void write_trace(const char *name, bool work, const char *comment) {
     assert_int_equal(fclose(file), 0);
 }
 
+static void write_text(const char *name, const char *text) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
 static const char recorded[] = "# recorded policy=footprint limit=6291456 granularity=16384 profile=demo "
                                "deterministic=off\n";
+
+/* The same file by another name. */
+static void link_to_two(void) {
+    char name[128], other[128];
+    snprintf(name, sizeof name, "%s/two.trace", folder);
+    snprintf(other, sizeof other, "%s/two.link", folder);
+    assert_int_equal(link(name, other), 0);
+}
 
 static int make_traces(void **state) {
     (void)state;
     if (mkdtemp(folder) == NULL) return -1;
-    write_trace("work.trace", true, "");
-    write_trace("idle.trace", false, "");
-    write_trace("recorded.trace", true, recorded);
-    write_trace("half.trace", true, "# recorded profile=demo\n");
-    write_trace("od\"d\\ \xC3\xA9 \xFF.trace", true, "");
+    write_trace("work.trace", true, 5, "");
+    write_trace("two.trace", true, 2, "");
+    link_to_two();
+    write_trace("idle.trace", false, 5, "");
+    write_trace("recorded.trace", true, 5, recorded);
+    write_text("refused.trace",
+               "weir-trace 1\n# recorded policy=per-stream limit=1048576 granularity=16384 profile=demo "
+               "deterministic=off\nm 1 32768 0\n# refused 1572864 7\n# stream 7 copy\n");
+    write_trace("half.trace", true, 5, "# recorded profile=demo\n");
+    write_trace("od\"d\\ \xC3\xA9 \xFF.trace", true, 5, "");
     return 0;
 }
 
@@ -252,7 +274,8 @@ static void without_work_there_is_no_slowdown(void **state) {
     NULL_IN(json, "fluid_slowdown");
     NULL_IN(json, "honest_capacity_ratio");
     NULL_IN(json_array_get(get(json, "curve"), 1), "slowdown");
-    assert_true(number(json, "run_time_us") > 0); /* calls take time all the same */
+    NULL_IN(json, "run_time_us"); /* calls take time all the same, but that is no run's */
+    NULL_IN(json, "host_wait_us");
     json_decref(json);
 }
 
@@ -311,37 +334,71 @@ static void a_trace_that_does_not_say_how_it_was_recorded_is_refused(void **stat
 static void words_begin_with_the_answer(void **state) {
     (void)state;
     assert_int_equal(replay("work.trace --profile demo --scan --honest 60% --curve 1:1.2:0.1"), 0);
-    assert_ptr_equal(strstr(output, "It fits: latency completes on"), output);
-    SAYS("The fluid bound there:");
+    assert_ptr_equal(strstr(output, "It fits: weir (latency) completes on"), output);
+    SAYS("A fluid there, as a yardstick:");
+    assert_null(strstr(output, "larger than the profile's machine"));
     SAYS("smallest sufficient device:");
     SAYS("at most 60 % slower on it and on every larger one of those tried:");
     SAYS("1.200 x");
     SAYS("Emulated, no GPU was used: profile demo, cost law measured, virtual clock.");
     assert_int_equal(replay("work.trace --profile demo --policy per-stream --capacity 1.0x"), 0);
-    assert_ptr_equal(strstr(output, "Out of memory: per-stream does not complete on"), output);
+    assert_ptr_equal(strstr(output, "Out of memory: per-stream caching does not complete on"), output);
     SAYS("Refused at line");
     SAYS("on stream 0 (compute)");
     SAYS("  out of memory:"); /* the pool's report */
     SAYS("To try:\n- weir's own pool: --policy latency");
     SAYS("- --scan");
     assert_int_equal(replay("work.trace --profile demo --capacity 0.9x"), 0);
-    SAYS("more is live at once than the device has");
+    SAYS("offload: more is live at once than the device has");
     assert_null(strstr(output, "--scan"));
+    assert_int_equal(replay("work.trace --profile demo --capacity 1G"), 0);
+    SAYS("The device is larger than the profile's machine, 64.00 MiB.");
+}
+
+static void words_say_what_a_trace_does_not_tell(void **state) {
+    (void)state;
+    static const char whole[] = "(over the whole run, the first taking of memory included: the trace marks fewer than "
+                                "three iterations).";
+    assert_int_equal(replay("two.trace --profile demo"), 0);
+    SAYS(whole);
+    assert_int_equal(replay("work.trace --profile demo"), 0);
+    assert_null(strstr(output, whole));
+    SAYS("the host waited");
+    assert_int_equal(replay("idle.trace --profile demo --scan --honest 1%"), 0);
+    assert_null(strstr(output, "the host waited"));
+    SAYS("at most 1 % slower: no answer, since the trace says nothing of how long work takes (k)\n");
+    SAYS("a smallest device is a best case, since work takes no time here and pending uses are over at once.");
 }
 
 /* ---- failures and bad input -------------------------------------------------------------------------------------- */
 
 static void what_failed_ends_with_1(void **state) {
     (void)state;
-    json_t *json = replay_json("work.trace --profile demo --allocator libc.so.6:no_such_function:free", 1);
+    json_t *json = replay_json("work.trace --profile demo --scan --honest 1% --allocator libc.so.6:abort:free", 1);
     assert_true(is_text(json, "outcome", "failed"));
-    assert_true(is_text(json, "allocator", "libc.so.6:no_such_function:free"));
+    assert_true(is_text(json, "allocator", "libc.so.6:abort:free"));
     NULL_IN(json, "policy");
-    assert_non_null(strstr(json_string_value(get(json, "why")), "no_such_function"));
+    assert_non_null(strstr(json_string_value(get(json, "why")), "SIGABRT"));
     json_decref(json);
+    assert_int_equal(replay("work.trace --profile demo --scan --honest 1% --allocator libc.so.6:abort:free"), 1);
+    SAYS("from which device on it is at most 1 % slower is not known: runs failed");
+    assert_null(strstr(output, "no device up to"));
     assert_int_equal(replay("work.trace --profile demo --json >/dev/full"), 1);
     assert_int_equal(replay("work.trace --profile demo --json=/nowhere/at.all"), 1);
     assert_int_equal(replay("work.trace --profile demo --timeline /nowhere/at.all"), 1);
+}
+
+static void a_run_that_was_refused_does_not_fit_as_it_was_recorded(void **state) {
+    (void)state;
+    assert_int_equal(replay("refused.trace --as-recorded"), 0);
+    SAYS(" does not complete on 1.00 MiB");
+    SAYS("Refused at line 4: 1.50 MiB on stream 7 (copy).\n");
+    SAYS("The recorded run was refused 1 request (the last 1.50 MiB on stream 7 (copy) at line 4): "
+         "what it would have done after that is not in the trace.\n");
+    json_t *json = replay_json("refused.trace --policy per-stream --capacity 4M", 0);
+    assert_true(is_text(json, "outcome", "completed"));
+    assert_int_equal(number(json, "refused_requests"), 1);
+    json_decref(json);
 }
 
 static void bad_input_is_named_with_its_limit(void **state) {
@@ -375,12 +432,17 @@ static void bad_input_is_named_with_its_limit(void **state) {
         {"work.trace --allocator lib.so:a", "LIB.so:ALLOC:FREE"},
         {"work.trace --allocator lib.so:a:b:c:d", "LIB.so:ALLOC:FREE"},
         {"work.trace --allocator ./lib.so:a:b", "./lib.so: the library can't be read"},
+        {"work.trace --scan --allocator libc.so.6:no_such_function:free", "libc.so.6 has no symbol no_such_function"},
+        {"work.trace --scan --allocator work.trace:a:b", "the allocator's library can't be loaded"},
         {"work.trace --allocator lib.so:a:b --policy latency", "--allocator and --policy contradict"},
         {"work.trace --as-recorded --capacity 64M", "--as-recorded and --capacity contradict"},
         {"work.trace --clock none --honest 1%", "--honest compares times"},
         {"work.trace --clock none --law page", "--law says nothing without a clock"},
         {"work.trace --clock none --timeline x.html", "--timeline shows times"},
         {"work.trace --profile nosuch", "nosuch"},
+        {"two.trace --json=./two.trace", "--json ./two.trace would overwrite the trace two.trace"},
+        {"two.trace --timeline two.link", "--timeline two.link would overwrite the trace two.trace"},
+        {"- --json=two.trace <two.trace", "--json two.trace would overwrite the trace -"},
         {"work.trace idle.trace", "'idle.trace' is a second one"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -404,7 +466,9 @@ int main(void) {
         cmocka_unit_test(a_run_is_replayed_as_it_was_recorded),
         cmocka_unit_test(a_trace_that_does_not_say_how_it_was_recorded_is_refused),
         cmocka_unit_test(words_begin_with_the_answer),
+        cmocka_unit_test(words_say_what_a_trace_does_not_tell),
         cmocka_unit_test(what_failed_ends_with_1),
+        cmocka_unit_test(a_run_that_was_refused_does_not_fit_as_it_was_recorded),
         cmocka_unit_test(bad_input_is_named_with_its_limit),
     };
     return cmocka_run_group_tests(tests, make_traces, remove_traces);
