@@ -46,6 +46,7 @@ struct block {
 struct fluid {
     struct block *blocks; /* by number */
     struct heap *heaps;   /* by stream */
+    bool *noted;          /* by stream: of the block that is being freed; else all false */
     uint32_t *kept;       /* by event of the trace: the shared one while run->event_kept */
     struct pending *pending;
     uint32_t pending_room, pending_count, spare_pending;
@@ -239,18 +240,29 @@ static enum weir_status alloc_bytes(struct run *run, const struct op *op, weir_s
     return WEIR_OK;
 }
 
-/* Notes a use on another stream, once. */
-static enum weir_status note_use(struct run *run, uint32_t number, uint32_t stream) {
+static enum weir_status note_first_use(struct run *run, uint32_t number, uint32_t stream) {
     struct fluid *fluid = of(run);
     struct block *block = &fluid->blocks[number];
-    if (stream == block->stream) return WEIR_OK;
-    for (uint32_t note = block->notes; note != NONE; note = fluid->notes[note].next)
-        if (fluid->notes[note].stream == stream) return WEIR_OK;
     const uint32_t note = take_note(fluid);
     if (note == NONE) return no_host_memory();
     fluid->notes[note] = (struct note){.stream = stream, .next = block->notes};
     block->notes = note;
     return WEIR_OK;
+}
+
+/* Notes a use on another stream, once. */
+static enum weir_status note_use(struct run *run, uint32_t number, uint32_t stream) {
+    struct fluid *fluid = of(run);
+    const struct block *block = &fluid->blocks[number];
+    if (stream == block->stream) return WEIR_OK;
+    for (uint32_t note = block->notes; note != NONE; note = fluid->notes[note].next)
+        if (fluid->notes[note].stream == stream) return WEIR_OK;
+    return note_first_use(run, number, stream);
+}
+
+static void mark_noted(struct fluid *fluid, const struct block *block, bool noted) {
+    for (uint32_t note = block->notes; note != NONE; note = fluid->notes[note].next)
+        fluid->noted[fluid->notes[note].stream] = noted;
 }
 
 static enum weir_status use_bytes(struct run *run, const struct op *op, weir_stream stream) {
@@ -348,10 +360,15 @@ static enum weir_status free_bytes(struct run *run, const struct op *op, weir_st
     return status == WEIR_OK ? end_free(begin_free(run, op), op) : status;
 }
 
+/* A look at the list for each stream would take the streams' number squared. */
 static enum weir_status free_bytes_any(struct run *run, const struct op *op, weir_stream stream) {
+    struct fluid *fluid = of(run);
+    const struct block *block = &fluid->blocks[op->block];
     enum weir_status status = WEIR_OK;
+    mark_noted(fluid, block, true);
     for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++)
-        if (run->stream_open[i]) status = note_use(run, op->block, i);
+        if (run->stream_open[i] && i != block->stream && !fluid->noted[i]) status = note_first_use(run, op->block, i);
+    mark_noted(fluid, block, false);
     return status == WEIR_OK ? free_bytes(run, op, stream) : status;
 }
 
@@ -371,9 +388,10 @@ static bool open_fluid(struct run *run, char *why, size_t room) {
     if (fluid != NULL) {
         fluid->blocks = calloc((size_t)run->trace->block_count + 1, sizeof *fluid->blocks);
         fluid->heaps = calloc((size_t)run->trace->stream_count + 1, sizeof *fluid->heaps);
+        fluid->noted = calloc((size_t)run->trace->stream_count + 1, sizeof *fluid->noted);
         fluid->kept = calloc((size_t)run->trace->event_count + 1, sizeof *fluid->kept);
     }
-    if (fluid == NULL || fluid->blocks == NULL || fluid->heaps == NULL || fluid->kept == NULL) {
+    if (fluid == NULL || fluid->blocks == NULL || fluid->heaps == NULL || fluid->noted == NULL || fluid->kept == NULL) {
         snprintf(why, room, "no host memory for the fluid bound");
         return false;
     }
@@ -392,6 +410,7 @@ static void close_fluid(struct run *run) {
     for (uint32_t i = 0; i < run->trace->stream_count; i++) free(fluid->heaps[i].at);
     free(fluid->blocks);
     free(fluid->heaps);
+    free(fluid->noted);
     free(fluid->kept);
     free(fluid->pending);
     free(fluid->events);

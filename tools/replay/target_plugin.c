@@ -40,6 +40,7 @@ struct plugin {
     int (*clear_last_error[RUNTIMES])(void); /* of the emulated runtimes; NULL: not there */
     uint32_t *home;                          /* by block: the stream of its allocation, */
     uint32_t *first_use;                     /* and the uses that the replay must wait for; 0: none */
+    bool *noted;                             /* by stream: of the block that is being freed; else all false */
     struct places *places;                   /* of the live blocks */
     struct use *uses;
     uint32_t use_count, use_room, spare_use; /* spare: a list too */
@@ -154,8 +155,10 @@ static bool make_tables(struct run *run, char *why, size_t room) {
     const size_t blocks = run->trace->block_count + (size_t)1;
     plugin->home = calloc(blocks, sizeof *plugin->home);
     plugin->first_use = calloc(blocks, sizeof *plugin->first_use);
+    plugin->noted = calloc(run->trace->stream_count + (size_t)1, sizeof *plugin->noted);
     plugin->places = places_open(blocks);
-    if (plugin->home != NULL && plugin->first_use != NULL && plugin->places != NULL) return true;
+    if (plugin->home != NULL && plugin->first_use != NULL && plugin->noted != NULL && plugin->places != NULL)
+        return true;
     snprintf(why, room, "no host memory for the tables of %zu blocks", blocks - 1);
     return false;
 }
@@ -174,6 +177,7 @@ static void plugin_close(struct run *run) {
     free(plugin->home);
     free(plugin->first_use);
     free(plugin->uses);
+    free(plugin->noted);
     places_close(plugin->places);
     free(plugin);
     run->target = NULL; /* the library stays: what it does when it is unloaded is not part of the run */
@@ -279,16 +283,26 @@ static uint32_t new_use(struct plugin *plugin) {
     return ++plugin->use_count;
 }
 
-static enum weir_status note(struct run *run, uint32_t block, uint32_t stream) {
+static enum weir_status note_first(struct run *run, uint32_t block, uint32_t stream) {
     struct plugin *plugin = plugin_of(run);
-    if (stream == plugin->home[block]) return WEIR_OK;
-    for (uint32_t i = plugin->first_use[block]; i != 0; i = plugin->uses[i].next)
-        if (plugin->uses[i].stream == stream) return WEIR_OK;
     const uint32_t made = new_use(plugin);
     if (made == 0) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, "realloc", "no host memory to note a use");
     plugin->uses[made] = (struct use){stream, plugin->first_use[block]};
     plugin->first_use[block] = made;
     return WEIR_OK;
+}
+
+static enum weir_status note(struct run *run, uint32_t block, uint32_t stream) {
+    const struct plugin *plugin = plugin_of(run);
+    if (stream == plugin->home[block]) return WEIR_OK;
+    for (uint32_t i = plugin->first_use[block]; i != 0; i = plugin->uses[i].next)
+        if (plugin->uses[i].stream == stream) return WEIR_OK;
+    return note_first(run, block, stream);
+}
+
+static void mark_noted(struct plugin *plugin, uint32_t block, bool noted) {
+    for (uint32_t i = plugin->first_use[block]; i != 0; i = plugin->uses[i].next)
+        plugin->noted[plugin->uses[i].stream] = noted;
 }
 
 /* A use that comes to be known: told, or kept until the block is freed. */
@@ -359,12 +373,26 @@ static enum weir_status plugin_free(struct run *run, const struct op *op, weir_s
     return status == WEIR_OK ? give_back(run, op) : status;
 }
 
+/* A look at the list for each stream would take the streams' number squared. */
+static enum weir_status use_on_all(struct run *run, const struct op *op) {
+    struct plugin *plugin = plugin_of(run);
+    enum weir_status status = WEIR_OK;
+    mark_noted(plugin, op->block, true);
+    for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++) {
+        if (!run->stream_open[i] || i == plugin->home[op->block] || plugin->noted[i]) continue;
+        if (plugin->use != NULL)
+            tell_use(run, run->blocks[op->block], run->streams[i]);
+        else
+            status = note_first(run, op->block, i);
+    }
+    mark_noted(plugin, op->block, false);
+    return status;
+}
+
 static enum weir_status plugin_free_any(struct run *run, const struct op *op, weir_stream stream) {
     (void)stream;
     if (run->blocks[op->block] == NULL) return WEIR_OK;
-    enum weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++)
-        if (run->stream_open[i] && i != plugin_of(run)->home[op->block]) status = add_use(run, op, i);
+    const enum weir_status status = use_on_all(run, op);
     return status == WEIR_OK ? give_back(run, op) : status;
 }
 

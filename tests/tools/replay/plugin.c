@@ -94,6 +94,12 @@ static void a_use_that_is_not_told_still_keeps_the_block(void **state) {
     assert_completed(outcome);
     assert_int_equal(outcome->uses_not_told, 1); /* a free that names no stream is a use on every other one */
     trace_free(&trace);
+    trace = trace_of("m 1 16777216 0\nk 1 1\nk 2 1\nk 3 1\nu 1 2\nm 2 16777216 2\nf 1 *\nu 2 1\nf 2 *\n");
+    const struct setup noted = setup_of_peer(&trace, "async", NULL);
+    outcome = run_it(&noted);
+    assert_completed(outcome);
+    assert_int_equal(outcome->uses_not_told, 3 + 3); /* once, also where it was noted before */
+    trace_free(&trace);
 }
 
 static void a_free_after_an_event_waits_for_it_on_the_allocations_stream(void **state) {
