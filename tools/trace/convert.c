@@ -14,6 +14,8 @@
 
 enum { EXIT_BAD_INPUT = 2, LONGEST_SENTENCE = 1000 };
 
+#define PLURAL(count) ((count) == 1 ? "" : "s")
+
 struct options {
     const char *inputs[CONVERT_MOST_INPUTS];
     size_t input_count, live_before_bytes;
@@ -148,9 +150,10 @@ static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 static void tell_summary(const struct conversion *conversion, const struct options *options) {
     fprintf(stderr, "weir-trace convert: ");
     for (size_t i = 0; i < options->input_count; i++) fprintf(stderr, "%s%s", i > 0 ? ", " : "", options->inputs[i]);
-    fprintf(stderr, ": %" PRIu64 " rows, %zu blocks, %" PRIu32 " stream%s, peak live %" PRIu64 " bytes (%.2f MiB)",
-            conversion->row_count, conversion->block_count, conversion->stream_count,
-            conversion->stream_count == 1 ? "" : "s", conversion->peak_live_bytes, mib(conversion->peak_live_bytes));
+    fprintf(stderr, ": %" PRIu64 " row%s, %zu block%s, %" PRIu32 " stream%s, peak live %" PRIu64 " bytes (%.2f MiB)",
+            conversion->row_count, PLURAL(conversion->row_count), conversion->block_count,
+            PLURAL(conversion->block_count), conversion->stream_count, PLURAL(conversion->stream_count),
+            conversion->peak_live_bytes, mib(conversion->peak_live_bytes));
     if (conversion->live_before_bytes > 0)
         fprintf(stderr, ", %.2f MiB of it before", mib(conversion->live_before_bytes));
     if (conversion->name[FORM_LIFETIMES] == NULL)
@@ -159,14 +162,16 @@ static void tell_summary(const struct conversion *conversion, const struct optio
     fprintf(stderr, "\n");
     if (conversion->waits_left_out > 0 || conversion->calls_left_out > 0)
         fprintf(stderr,
-                "weir-trace convert: left out: %zu stream waits and %zu host calls whose meaning the log does not "
-                "tell\n",
-                conversion->waits_left_out, conversion->calls_left_out);
+                "weir-trace convert: left out: %zu stream wait%s and %zu host call%s whose meaning the log does "
+                "not tell\n",
+                conversion->waits_left_out, PLURAL(conversion->waits_left_out), conversion->calls_left_out,
+                PLURAL(conversion->calls_left_out));
     if (options->iterations && conversion->iteration_count == 0)
         fprintf(stderr, "weir-trace convert: no iterations are marked: no allocations repeat to the end of the log\n");
     if (conversion->iteration_count > 0)
-        fprintf(stderr, "weir-trace convert: %zu iterations of %zu allocations are marked\n",
-                conversion->iteration_count, conversion->iteration_blocks);
+        fprintf(stderr, "weir-trace convert: %zu iteration%s of %zu allocation%s %s marked\n",
+                conversion->iteration_count, PLURAL(conversion->iteration_count), conversion->iteration_blocks,
+                PLURAL(conversion->iteration_blocks), conversion->iteration_count == 1 ? "is" : "are");
 }
 
 static void put_json_text(FILE *out, const char *text) {

@@ -6,6 +6,8 @@
 
 enum { MOST_ITERATIONS_SHOWN = 12, NAME_ROOM = 40 };
 
+#define PLURAL(count) ((count) == 1 ? "" : "s")
+
 /* "62.81 GiB": three digits and more of what it is. By hand, so that the point is one in every locale. */
 struct size_text {
     char text[32];
@@ -21,8 +23,9 @@ static struct size_text size_text(uint64_t bytes) {
         return size;
     }
     const uint64_t whole = bytes >> (10 * unit), rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
-    const unsigned hundredths = (unsigned)((rest >> (10 * (unit - 1))) * 100 / 1024);
-    snprintf(size.text, sizeof size.text, "%" PRIu64 ".%02u %s", whole, hundredths, units[unit]);
+    const uint64_t hundredths = whole * 100 + ((rest * 100 + (UINT64_C(1) << (10 * unit - 1))) >> (10 * unit));
+    snprintf(size.text, sizeof size.text, "%" PRIu64 ".%02" PRIu64 " %s", hundredths / 100, hundredths % 100,
+             units[unit]);
     return size;
 }
 
@@ -56,15 +59,16 @@ static void put_refused(FILE *out, const struct trace *trace) {
     const struct op *last = &trace->ops[trace->last_refused];
     char name[NAME_ROOM];
     fprintf(out, "the recorded run was refused %zu request%s (the last %s on %s at line %" PRIu32 "): ",
-            trace->refused_count, trace->refused_count == 1 ? "" : "s", size_text(last->bytes).text,
+            trace->refused_count, PLURAL(trace->refused_count), size_text(last->bytes).text,
             info_stream_name(trace, last->stream, name, sizeof name), last->line);
     fprintf(out, "what it would have done after that is not in the trace\n");
 }
 
 static void put_head(FILE *out, const char *path, const struct trace *trace) {
     const struct trace_origin *origin = &trace->origin;
-    fprintf(out, "%s: %zu operations, %" PRIu32 " blocks on %" PRIu32 " streams, %" PRIu32 " iterations\n", path,
-            trace->op_count, trace->block_count, trace->stream_count, trace->iteration_count);
+    fprintf(out, "%s: %zu operation%s, %" PRIu32 " block%s on %" PRIu32 " stream%s, %" PRIu32 " iteration%s\n", path,
+            trace->op_count, PLURAL(trace->op_count), trace->block_count, PLURAL(trace->block_count),
+            trace->stream_count, PLURAL(trace->stream_count), trace->iteration_count, PLURAL(trace->iteration_count));
     if (origin->policy[0] != 0)
         fprintf(out, "recorded under policy %s, limit %s, pages of %s%s%s%s%s\n", origin->policy,
                 size_text(origin->limit_bytes).text, size_text(origin->granularity_bytes).text,
@@ -73,8 +77,8 @@ static void put_head(FILE *out, const char *path, const struct trace *trace) {
                 trace->offset_count > 0 ? ", with the blocks' addresses" : "");
     if (trace->refused_count > 0) put_refused(out, trace);
     if (trace->torn_lines > 0)
-        fprintf(out, "%zu lines were not written whole when the recording program was killed; they are left out\n",
-                trace->torn_lines);
+        fprintf(out, "%zu line%s not written whole when the recording program was killed, and left out\n",
+                trace->torn_lines, trace->torn_lines == 1 ? " was" : "s were");
 }
 
 static void put_streams_at_peak(FILE *out, const struct info *info) {
@@ -178,11 +182,11 @@ static void put_rest(FILE *out, const struct info_iteration *own) {
 static void put_iterations(FILE *out, const struct info *info) {
     const uint32_t count = info->trace->iteration_count;
     if (count < 2) return;
-    fprintf(out, "\niterations: %" PRIu64 " of %" PRIu32 " make the same requests as the one before\n",
-            info->identical_iterations, count - 1);
+    fprintf(out, "\niterations: %" PRIu64 " of %" PRIu32 " make%s the same requests as the one before\n",
+            info->identical_iterations, count - 1, info->identical_iterations == 1 ? "s" : "");
     for (uint32_t i = 0; i < count && i < MOST_ITERATIONS_SHOWN; i++) {
         const struct info_iteration *own = &info->iterations[i];
-        fprintf(out, "  %4" PRIu32 " %10" PRIu64 " requests", i + 1, own->requests);
+        fprintf(out, "  %4" PRIu32 " %10" PRIu64 " request%s", i + 1, own->requests, PLURAL(own->requests));
         if (i == 0)
             fprintf(out, "\n");
         else if (own->identical)

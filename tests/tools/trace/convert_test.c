@@ -135,7 +135,7 @@ static void a_profilers_tables_are_merged_in_any_order(void **state) {
     struct trace trace;
     for (int i = 0; i < 3; i++) {
         assert_converts(convert("%s %s %s -o %s", names[i], names[(i + 1) % 3], names[(i + 2) % 3], out_path));
-        assert_says("left out: 2 stream waits and 1 host calls");
+        assert_says("left out: 2 stream waits and 1 host call ");
         assert_becomes("convert_profile.trace");
     }
     read_back(&trace);

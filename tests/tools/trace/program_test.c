@@ -146,7 +146,15 @@ static void info_says_where_the_memory_goes(void **state) {
     assert_holds("said", "run.trace: 7 operations, 3 blocks on 2 streams, 2 iterations");
     assert_holds("said", "on comp\"ute");
     assert_holds("said", "on stream 1");
-    assert_holds("said", "iterations: 1 of 1 make the same requests as the one before");
+    assert_holds("said", "iterations: 1 of 1 makes the same requests as the one before");
+}
+
+static void info_rounds_and_counts_one_as_one(void **state) {
+    (void)state;
+    static const char one[] = "weir-trace 1\nm 1 1572863 0\n";
+    put_file(in_folder("one.trace"), one, sizeof one - 1);
+    assert_run(0, "info one.trace", "one.trace: 1 operation, 1 block on 1 stream, 0 iterations\n");
+    assert_holds("said", "peak live 1.50 MiB (1572863 bytes");
 }
 
 static void info_writes_json_to_standard_output_or_to_a_file(void **state) {
@@ -159,7 +167,7 @@ static void info_writes_json_to_standard_output_or_to_a_file(void **state) {
     assert_holds("out.json", "\"iterations\":2, \"identical_iterations\":1,");
     assert_run(0, "info - --json < run.trace", "{\"trace\":\"-\"");
     assert_run(0, "pack run.trace", "");
-    assert_run(0, "info run.trace.zst", "1 of 1 make the same");
+    assert_run(0, "info run.trace.zst", "1 of 1 makes the same");
     unlink(in_folder("run.trace.zst"));
 }
 
@@ -204,6 +212,7 @@ int main(void) {
         cmocka_unit_test(help_that_can_not_be_written_is_a_failure),
         cmocka_unit_test(an_output_that_is_the_input_is_refused_before_anything_is_written),
         cmocka_unit_test(info_says_where_the_memory_goes),
+        cmocka_unit_test(info_rounds_and_counts_one_as_one),
         cmocka_unit_test(info_writes_json_to_standard_output_or_to_a_file),
         cmocka_unit_test(bad_input_is_told_with_exit_status_2),
     };
