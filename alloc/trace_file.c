@@ -96,12 +96,61 @@ static enum weir_status try_name(const char *path, int *descriptor) {
     return status;
 }
 
+/* ---- what this process has recorded ------------------------------------------------------------------------------ */
+
+/* A program that makes its pool anew keeps what the first one recorded: a name is written once a process. */
+struct name {
+    struct name *next;
+    char path[];
+};
+
+static struct name *names; /* atomic; only added to, and never freed */
+
+static bool was_recorded(const char *path) {
+    struct stat known;
+    for (const struct name *name = __atomic_load_n(&names, __ATOMIC_ACQUIRE); name != NULL; name = name->next)
+        if (strcmp(name->path, path) == 0) return stat(path, &known) == 0; /* one that was removed is free again */
+    return false;
+}
+
+/* Without host memory the name is not remembered. */
+static void remember_name(const char *path) {
+    const size_t length = strlen(path) + 1;
+    struct name *name = malloc(sizeof *name + length);
+    if (name == NULL) return;
+    memcpy(name->path, path, length);
+    name->next = __atomic_load_n(&names, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&names, &name->next, name, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) continue;
+}
+
+/* ---- which name -------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text), rest = strlen(end);
+    return length >= rest && strcmp(text + length - rest, end) == 0;
+}
+
+static void tell_of_name(const struct weir__trace_file *file, const char *path) {
+    if (strcmp(file->path, path) != 0)
+        weir__log(WEIR__LOG_WARN,
+                  "trace %s is being recorded by another pool, or was by this process; this one goes to %s", path,
+                  file->path);
+    if (ends_with(path, ".zst") || ends_with(path, ".gz"))
+        weir__log(WEIR__LOG_WARN,
+                  "trace %s is recorded as plain text, whatever its name ends with; `weir-trace pack` compresses it",
+                  file->path);
+}
+
 static enum weir_status open_free_name(struct weir__trace_file *file, const char *path) {
     const size_t room = strlen(path) + 8;
     file->path = malloc(room);
     if (file->path == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to record to %s", path);
     for (int number = 1; number <= MOST_NAMES;) {
         snprintf(file->path, room, number == 1 ? "%s" : "%s.%d", path, number);
+        if (was_recorded(file->path)) {
+            number++;
+            continue;
+        }
         const enum weir_status status = try_name(file->path, &file->descriptor);
         if (status != WEIR_OK) return status;
         if (file->descriptor < 0) {
@@ -112,12 +161,10 @@ static enum weir_status open_free_name(struct weir__trace_file *file, const char
             close(file->descriptor);
             continue;
         }
-        if (number > 1)
-            weir__log(WEIR__LOG_WARN, "trace %s is being recorded by another pool; this one goes to %s", path,
-                      file->path);
+        tell_of_name(file, path);
         return WEIR_OK;
     }
-    return fail("flock", path, "it and its 9998 successors are all being recorded");
+    return fail("flock", path, "it and its 9998 successors are all being recorded, or were by this process");
 }
 
 static int add_chunk(struct weir__trace_file *file);
@@ -139,10 +186,12 @@ enum weir_status weir__trace_file_open(struct weir__trace_file *file, const char
         status = fail("ftruncate", file->path, strerror(errno));
     const int code = status == WEIR_OK ? add_chunk(file) : 0;
     if (code != 0) status = fail("posix_fallocate", file->path, strerror(code));
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
         remember(file);
-    else
+        remember_name(file->path);
+    } else {
         release(file);
+    }
     return status;
 }
 

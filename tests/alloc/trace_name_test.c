@@ -69,6 +69,16 @@ static void in_child(void (*test)(void)) {
 
 /* ---- who has the name -------------------------------------------------------------------------------------------- */
 
+static void record_again(void) {
+    struct weir_pool *pool = open_recorded("same");
+    alloc_some(pool, 5);
+    close_pool(pool);
+    assert_int_equal(allocs_in("same"), 5);
+    assert_int_equal(unlink(path_of("same")), 0); /* removed: the name is free */
+    close_pool(open_recorded("same"));
+    assert_int_equal(allocs_in("same"), 0);
+}
+
 static void record_thrice(void) {
     struct weir_pool *first = open_recorded("same"), *second = open_recorded("same"), *third = open_recorded("same");
     assert_true(log_says("same is being recorded", "same.2"));
@@ -82,14 +92,30 @@ static void record_thrice(void) {
     close_pool(again);
     close_pool(second);
     close_pool(third);
-    assert_int_equal(allocs_in("same"), 4);
+    assert_true(log_says("same is being recorded", "same.4")); /* what the first one wrote stays */
+    assert_int_equal(allocs_in("same.4"), 4);
+    assert_int_equal(allocs_in("same"), 1);
     assert_int_equal(allocs_in("same.2"), 2);
     assert_int_equal(allocs_in("same.3"), 3);
 }
 
-static void pools_with_one_name_write_two_files_and_a_file_that_is_done_is_replaced(void **state) {
+static void pools_with_one_name_write_files_of_their_own_and_another_process_replaces_them(void **state) {
     (void)state;
     in_child(record_thrice);
+    in_child(record_again);
+}
+
+static void record_packed(void) {
+    struct weir_pool *pool = open_recorded("name.zst");
+    alloc_some(pool, 2);
+    close_pool(pool);
+    assert_true(log_says("name.zst is recorded as plain text", "weir-trace pack"));
+    assert_int_equal(allocs_in("name.zst"), 2);
+}
+
+static void a_name_that_promises_compressed_text_is_told_of(void **state) {
+    (void)state;
+    in_child(record_packed);
 }
 
 static void record_beside(void) {
@@ -249,7 +275,8 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_with_one_name_write_two_files_and_a_file_that_is_done_is_replaced),
+        cmocka_unit_test(pools_with_one_name_write_files_of_their_own_and_another_process_replaces_them),
+        cmocka_unit_test(a_name_that_promises_compressed_text_is_told_of),
         cmocka_unit_test(processes_with_one_name_write_two_files),
         cmocka_unit_test(a_child_of_fork_does_not_write_into_its_parents_recording),
         cmocka_unit_test(the_process_and_the_device_can_stand_in_the_name),

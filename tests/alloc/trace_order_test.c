@@ -30,6 +30,7 @@ static struct trace read_back(void) {
     char why[512];
     if (!trace_read(path, &trace, why, sizeof why)) fail_msg("%s", why);
     assert_int_equal(trace.torn_lines, 0);
+    assert_int_equal(unlink(path), 0); /* a process writes a name that is there once */
     return trace;
 }
 
@@ -257,7 +258,8 @@ static int make_file(void **state) {
 
 static int remove_file(void **state) {
     (void)state;
-    return unlink(path);
+    unlink(path); /* a test that failed has left it */
+    return 0;
 }
 
 int main(void) {
