@@ -174,7 +174,7 @@ static void put_figures(const struct answer *answer, FILE *out) {
     else
         put_line(out, "memory calls", "%s", count_text(outcome->memory_calls).is);
     put_line(out, "order calls", steady ? "%s after the second iteration" : "%s",
-             count_text(outcome->order_calls_steady).is);
+             count_text(steady ? outcome->order_calls_steady : outcome->order_calls).is);
     if (outcome->page_moves != NOT_KNOWN)
         put_line(out, "pages moved", "%s%s%s", count_text(outcome->page_moves).is,
                  outcome->moved_bytes != NOT_KNOWN ? ", " : "",

@@ -369,6 +369,7 @@ static void settle_figures(struct replay *replay) {
     struct outcome *outcome = replay->outcome;
     const bool steady = replay->iterations >= STEADY_FROM;
     replay->target->figures(&replay->run, outcome);
+    if (!steady && outcome->ending != ENDED_COMPLETED) return; /* it has no steady part */
     outcome->memory_calls_steady =
         steady ? since(outcome->memory_calls, replay->before_steady.memory_calls) : outcome->memory_calls;
     outcome->order_calls_steady =

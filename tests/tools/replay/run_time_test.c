@@ -89,6 +89,13 @@ static void counts_of_the_steady_part_are_apart(void **state) {
     assert_int_equal(early.memory_calls_steady, 0);
     const struct outcome late = play("i\ni\ni\nm 1 4194304 0\n", TARGET_POOL, 4);
     assert_true(late.memory_calls_steady > 0 && late.memory_calls_steady < late.memory_calls);
+    struct trace ended = trace_of("i\nm 1 4194304 0\ni\nm 2 4194304 0\ni\nd\n");
+    const struct setup setup = setup_of(&ended, TARGET_POOL, 3);
+    const struct outcome none = run_one(&setup);
+    assert_int_equal(none.ending, ENDED_OUT_OF_MEMORY);
+    assert_true(none.memory_calls > 0 && none.memory_calls_steady == NOT_KNOWN);
+    assert_true(none.order_calls_steady == NOT_KNOWN);
+    trace_free(&ended);
 }
 
 static void an_event_that_was_destroyed_holds_nothing_back(void **state) {
