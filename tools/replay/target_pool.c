@@ -60,9 +60,12 @@ static void close_pool(struct run *run) {
     free(run->target);
 }
 
+/* Without a name it gets the trace's own id, so that the report speaks of the stream as the trace does. */
 static void stream_opened(struct run *run, uint32_t stream) {
-    const char *name = run->trace->stream_names[stream];
-    if (name[0] != 0) weir_pool_name_stream(pool_of(run), run->streams[stream], name);
+    char name[sizeof run->trace->stream_names[stream]];
+    snprintf(name, sizeof name, "%s", run->trace->stream_names[stream]);
+    if (name[0] == 0) snprintf(name, sizeof name, "stream %llu", (unsigned long long)run->trace->stream_ids[stream]);
+    weir_pool_name_stream(pool_of(run), run->streams[stream], name);
 }
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,17 @@ static void out_of_memory_names_the_line_and_what_filled_the_device(void **state
     trace_free(&trace);
 }
 
+static void the_report_names_streams_by_the_ids_of_the_trace(void **state) {
+    (void)state;
+    struct trace trace = trace_of("k 4 1000\nm 1 4194304 9\nm 2 4194304 7\nd\n");
+    const struct setup setup = setup_of(&trace, TARGET_POOL, 3);
+    const struct outcome outcome = run_one(&setup);
+    assert_int_equal(outcome.failed_line, 4);
+    assert_non_null(strstr(outcome.report, "out of memory: 4.00 MiB for stream 7"));
+    assert_non_null(strstr(outcome.report, "stream 9"));
+    trace_free(&trace);
+}
+
 static void a_live_block_that_does_not_fit_is_out_of_memory_too(void **state) {
     (void)state;
     struct trace trace = trace_of("p 1 8388608 0\nk 0 1000\n");
@@ -223,6 +234,7 @@ static void a_blind_free_after_an_event_is_after_its_stream(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(out_of_memory_names_the_line_and_what_filled_the_device),
+        cmocka_unit_test(the_report_names_streams_by_the_ids_of_the_trace),
         cmocka_unit_test(a_live_block_that_does_not_fit_is_out_of_memory_too),
         cmocka_unit_test(what_the_recorded_run_was_refused_is_asked_for_again),
         cmocka_unit_test(a_stricter_alignment_takes_a_larger_block),
