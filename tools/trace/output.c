@@ -126,12 +126,17 @@ static bool is_file(const char *path, const struct stat *file) {
 }
 
 bool output_is_input(const char *path, const char *input) {
+    static const char ending[] = ".part";
     struct stat file;
     char part[4096];
     const bool there = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &file) == 0 : stat(input, &file) == 0;
     if (!there || !S_ISREG(file.st_mode) || strcmp(path, "-") == 0) return false;
-    const bool fits = (size_t)snprintf(part, sizeof part, "%s.part", path) < sizeof part;
-    return is_file(path, &file) || (fits && is_file(part, &file));
+    if (is_file(path, &file)) return true;
+    const size_t length = strlen(path);
+    if (length + sizeof ending > sizeof part) return false;
+    memcpy(part, path, length);
+    memcpy(part + length, ending, sizeof ending);
+    return is_file(part, &file);
 }
 
 struct output *output_open(const char *path, char *why, size_t room) {
