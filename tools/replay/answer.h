@@ -12,7 +12,7 @@ struct answer {
                                     where times are known */
     const char *profile;
     size_t profile_bytes; /* the memory of its machine */
-    size_t pages; /* of the device that the answer is about */
+    size_t pages;         /* of the device that the answer is about */
     const struct outcome *outcome;
     struct found found;
     const size_t *curve; /* pages */

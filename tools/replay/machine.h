@@ -9,7 +9,7 @@
 struct machine {
     size_t page_bytes;
     size_t memory_bytes; /* all that the profile's machine has */
-    char name[64]; /* the device's */
+    char name[64];       /* the device's */
 };
 
 /* Opens the machine in a process of its own, since the settings of an opened one stand for good, and a run opens

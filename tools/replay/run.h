@@ -2,7 +2,7 @@
 /* One replay of a trace on an emulated device of its own.
  *
  * Words. target: what answers the trace's requests: weir's pool under a policy, a plug-in library, the free allocator (no
- * request costs anything or fails: the time that the trace would take by itself), or the fluid bound (no fragmentation;
+ * request costs anything or fails: the time that the trace would take by itself), or the fluid model (no fragmentation;
  * memory moves freely between streams; a full device makes the host wait for the earliest pending use, and for nothing
  * else). steady: the part of the run after the second iteration's end, from the third `i` on; the whole run where the
  * trace has fewer than three.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fluid bound: an allocator to which only the number of bytes matters. Memory has no addresses and moves freely
+/* The fluid model: an allocator to which only the number of bytes matters. Memory has no addresses and moves freely
  * between streams; a block with uses on other streams than its own is pending, after its free, until those have passed. When
  * the device is full the host waits for the pending block that comes first, and for nothing else.
  *
@@ -392,7 +392,7 @@ static bool open_fluid(struct run *run, char *why, size_t room) {
         fluid->kept = calloc((size_t)run->trace->event_count + 1, sizeof *fluid->kept);
     }
     if (fluid == NULL || fluid->blocks == NULL || fluid->heaps == NULL || fluid->noted == NULL || fluid->kept == NULL) {
-        snprintf(why, room, "no host memory for the fluid bound");
+        snprintf(why, room, "no host memory for the fluid model");
         return false;
     }
     fluid->spare_pending = fluid->spare_event = fluid->spare_note = NONE;
