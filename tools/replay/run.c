@@ -112,8 +112,7 @@ static enum weir_status make_stream(struct replay *replay, uint32_t number) {
     return WEIR_OK;
 }
 
-/* In the order of the trace's numbers: the recorded pool came to know its streams in that order, and its places depend on
- * it. */
+/* Once each, in the order of the trace's numbers, which is that of first sight: one that was destroyed is not made again. */
 static enum weir_status open_stream(struct replay *replay, uint32_t number) {
     enum weir_status status = WEIR_OK;
     run_charging(&replay->run, false);
