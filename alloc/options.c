@@ -1,112 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WEIR_OPTIONS: "policy:footprint,limit:0.9,wait_limit:500ms,deterministic:on". */
+/* What a pool is made with: what the program gave, else what WEIR_OPTIONS says, else the defaults. */
+#include "alloc/options.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc/pool.h"
 
-static const char *const keys[] = {"policy", "limit", "wait_limit", "deterministic"};
-enum { POLICY, LIMIT, WAIT_LIMIT, DETERMINISTIC, KEY_COUNT };
-
 static const struct weir__policy *const policies[] = {&weir__policy_latency, &weir__policy_footprint,
                                                       &weir__policy_per_stream};
 
-const struct weir__policy *weir__policy_find(enum weir_policy name) {
+static const struct weir__policy *find_policy(enum weir_policy name) {
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
         if (policies[i]->name == name) return policies[i];
     return NULL;
 }
 
-static enum weir_status parse_policy(const char *value, struct weir__options *options) {
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-        if (strcmp(value, policies[i]->text) == 0) {
-            options->policy = policies[i]->name;
-            return WEIR_OK;
-        }
-    return WEIR__INVALID("WEIR_OPTIONS: policy:%s is not one of latency, footprint, per-stream", value);
-}
+/* ---- the limit -------------------------------------------------------------------------------------------------- */
 
-/* Reads "digits" or "digits.digits" by hand, since strtod follows the program's locale. Gives the end, `text` itself when
- * there is no number. */
-static const char *read_decimal(const char *text, double *number) {
-    const char *at = text;
-    double place = 1;
-    *number = 0;
-    for (; *at >= '0' && *at <= '9'; at++) *number = *number * 10 + (*at - '0');
-    if (at == text || *at != '.') return at;
-    for (at++; *at >= '0' && *at <= '9'; at++) *number += (*at - '0') * (place /= 10);
-    return at;
-}
-
-/* A fraction of the capacity when it has a point or a percent sign and no unit, else bytes. */
-static enum weir_status parse_limit(const char *value, struct weir__options *options) {
-    double number;
-    const char *end = read_decimal(value, &number);
-    bool percent = end != value && strcmp(end, "%") == 0;
-    if (percent || (end != value && *end == 0 && strchr(value, '.') != NULL)) {
-        double fraction = percent ? number / 100 : number;
-        if (!(fraction > 0 && fraction <= 1))
-            return WEIR__INVALID("WEIR_OPTIONS: limit:%s must be above 0 and at most 1 (or 100%%)", value);
-        options->limit_fraction = fraction;
-        options->limit_bytes = 0;
-        return WEIR_OK;
-    }
-    if (!weir__parse_bytes(value, &options->limit_bytes) || options->limit_bytes == 0)
-        return WEIR__INVALID("WEIR_OPTIONS: limit:%s is neither bytes (64M, 1.5GiB) nor a fraction (0.9, 90%%)", value);
-    options->limit_fraction = 0;
+enum weir_status weir__limit_settle(const struct weir_pool *pool, struct weir__limit limit, size_t *bytes) {
+    size_t wanted = limit.bytes;
+    if (limit.fraction > 0) wanted = (size_t)(limit.fraction * (double)pool->capacity_bytes);
+    if (wanted > pool->capacity_bytes)
+        return WEIR__INVALID("the pool's limit of %zu bytes is above the device's capacity of %zu", wanted,
+                             pool->capacity_bytes);
+    if (wanted < pool->granule)
+        return WEIR__INVALID("the pool's limit of %zu bytes is below one page of %zu", wanted, pool->granule);
+    *bytes = wanted - wanted % pool->granule;
     return WEIR_OK;
 }
 
-static enum weir_status parse_wait_limit(const char *value, struct weir__options *options) {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    double number;
-    const char *end = read_decimal(value, &number);
-    for (size_t i = 0; end != value && i < sizeof units / sizeof *units; i++) {
-        double ns = number * units[i].ns;
-        if (strcmp(end, units[i].unit) != 0 || !(ns >= 1 && ns < 1e18)) continue;
-        options->wait_limit_ns = (uint64_t)ns;
-        return WEIR_OK;
-    }
-    return WEIR__INVALID("WEIR_OPTIONS: wait_limit:%s is not a time above 0 with a unit (10s, 500ms, 20us)", value);
+static enum weir_status take_limit(const struct weir_pool_options *given, struct weir__options *options) {
+    if (given->limit_bytes != 0 && given->limit_fraction != 0)
+        return WEIR__INVALID("weir_pool_create: limit_bytes is %zu and limit_fraction %g; only one may be given",
+                             given->limit_bytes, given->limit_fraction);
+    if (!(given->limit_fraction >= 0 && given->limit_fraction <= 1))
+        return WEIR__INVALID("weir_pool_create: limit_fraction is %g, which is not above 0 and at most 1",
+                             given->limit_fraction);
+    if (given->limit_bytes != 0 || given->limit_fraction > 0)
+        options->limit = (struct weir__limit){.bytes = given->limit_bytes, .fraction = given->limit_fraction};
+    return WEIR_OK;
 }
 
-static enum weir_status parse_deterministic(const char *value, struct weir__options *options) {
-    options->deterministic = strcmp(value, "on") == 0;
-    if (options->deterministic || strcmp(value, "off") == 0) return WEIR_OK;
-    return WEIR__INVALID("WEIR_OPTIONS: deterministic:%s is neither on nor off", value);
+/* ---- what the program gave -------------------------------------------------------------------------------------- */
+
+/* Sizes that the struct has had, or may have had: up to the end of a field, with the padding behind it or without. */
+static bool is_known_size(size_t size) {
+#define END(field) (offsetof(struct weir_pool_options, field) + sizeof((struct weir_pool_options *)0)->field)
+    static const size_t ends[] = {END(policy),        END(limit_bytes),    END(wait_limit_ns), END(trace_path),
+                                  END(deterministic), END(limit_fraction), END(movable),       END(name)};
+    const size_t unit = _Alignof(struct weir_pool_options);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (size == ends[i] || size == (ends[i] + unit - 1) / unit * unit) return true;
+    return false;
 }
 
-static enum weir_status parse_pair(const char *key, const char *value, struct weir__options *options) {
-    if (strcmp(key, keys[POLICY]) == 0) return parse_policy(value, options);
-    if (strcmp(key, keys[LIMIT]) == 0) return parse_limit(value, options);
-    if (strcmp(key, keys[WAIT_LIMIT]) == 0) return parse_wait_limit(value, options);
-    if (strcmp(key, keys[DETERMINISTIC]) == 0) return parse_deterministic(value, options);
-    const char *nearest = weir__nearest(key, keys, KEY_COUNT);
-    if (nearest != NULL) return WEIR__INVALID("WEIR_OPTIONS: unknown key '%s'; did you mean '%s'?", key, nearest);
-    return WEIR__INVALID("WEIR_OPTIONS: unknown key '%s'; known are policy, limit, wait_limit, deterministic", key);
+/* What a caller of any known size gave, as this library's struct. */
+static enum weir_status widen(const struct weir_pool_options *given, struct weir_pool_options *whole) {
+    *whole = (struct weir_pool_options){.size = sizeof *whole};
+    if (given == NULL) return WEIR_OK;
+    if (!is_known_size(given->size))
+        return WEIR__INVALID("weir_pool_create: options->size is %zu, expected %zu, or less by whole fields",
+                             given->size, sizeof *given);
+    memcpy(whole, given, given->size);
+    return WEIR_OK;
 }
 
-static enum weir_status parse_item(const char *item, size_t length, struct weir__options *options) {
-    char text[128];
-    if (length >= sizeof text)
-        return WEIR__INVALID("WEIR_OPTIONS: '%.32s...' is %zu characters long, the limit is %zu", item, length,
-                             sizeof text - 1);
-    memcpy(text, item, length);
-    text[length] = 0;
-    char *colon = strchr(text, ':');
-    if (colon == NULL) return WEIR__INVALID("WEIR_OPTIONS: '%s' is not key:value", text);
-    *colon = 0;
-    return parse_pair(text, colon + 1, options);
+static enum weir_status take_movable(enum weir_movable movable, struct weir__options *options) {
+    if (movable > WEIR_MOVABLE_OFF) return WEIR__INVALID("weir_pool_create: movable is %d", (int)movable);
+    if (movable != WEIR_MOVABLE_DEFAULT) options->movable = movable == WEIR_MOVABLE_ON;
+    return WEIR_OK;
 }
 
-enum weir_status weir__options_parse(const char *text, struct weir__options *options) {
-    enum weir_status status = WEIR_OK;
-    while (text != NULL && *text != 0 && status == WEIR_OK) {
-        size_t length = strcspn(text, ",");
-        if (length > 0) status = parse_item(text, length, options);
-        text += length + (text[length] == ',');
-    }
+static enum weir_status take_given(const struct weir_pool_options *given, struct weir__options *options) {
+    if (given->policy != WEIR_POLICY_DEFAULT) options->policy = given->policy;
+    if (given->wait_limit_ns != 0) options->wait_limit = given->wait_limit_ns;
+    if (given->deterministic) options->deterministic = true;
+    enum weir_status status = take_limit(given, options);
+    if (status == WEIR_OK) status = take_movable(given->movable, options);
+    if (status == WEIR_OK && given->name != NULL)
+        status = weir__name_take("weir_pool_create", given->name, options->name);
     return status;
+}
+
+enum weir_status weir__options_settle(struct weir_pool *pool, const struct weir_pool_options *given,
+                                      const char **trace_path) {
+    struct weir__options options = weir__options_default();
+    struct weir_pool_options whole;
+    enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
+    if (status == WEIR_OK) status = widen(given, &whole);
+    if (status == WEIR_OK) status = take_given(&whole, &options);
+    if (status != WEIR_OK) return status;
+    pool->policy = find_policy(options.policy);
+    if (pool->policy == NULL) return WEIR__INVALID("weir_pool_create: %d is no policy", (int)options.policy);
+    pool->wait_limit_ns = options.wait_limit;
+    pool->deterministic = options.deterministic;
+    pool->movable = options.movable;
+    memcpy(pool->name, options.name, sizeof pool->name);
+    *trace_path = whole.trace_path != NULL ? whole.trace_path : getenv("WEIR_TRACE");
+    return weir__limit_settle(pool, options.limit, &pool->limit_bytes);
 }

@@ -8,8 +8,7 @@
 
 #include "alloc/trace.h"
 
-#define DEFAULT_WAIT_LIMIT_NS UINT64_C(10000000000)
-#define ZERO_BLOCKS           ((size_t)65536) /* blocks of no bytes that can be live at once */
+#define ZERO_BLOCKS ((size_t)65536) /* blocks of no bytes that can be live at once */
 
 /* ---- the lock, and frees from host functions -------------------------------------------------------------------- */
 
@@ -96,43 +95,6 @@ static void destroy_stream(struct weir_device *device, weir_stream stream) {
     weir__device_leave(device);
 }
 
-static enum weir_status resolve_limit(struct weir_pool *pool, const struct weir__options *options) {
-    size_t limit = options->limit_bytes;
-    if (options->limit_fraction > 0) limit = (size_t)(options->limit_fraction * (double)pool->capacity_bytes);
-    if (limit == 0) limit = pool->capacity_bytes;
-    if (limit > pool->capacity_bytes)
-        return WEIR__INVALID("the pool's limit of %zu bytes is above the device's capacity of %zu", limit,
-                             pool->capacity_bytes);
-    if (limit < pool->granule)
-        return WEIR__INVALID("the pool's limit of %zu bytes is below one page of %zu", limit, pool->granule);
-    pool->limit_bytes = limit - limit % pool->granule;
-    return WEIR_OK;
-}
-
-static enum weir_status resolve(struct weir_pool *pool, const struct weir_pool_options *given,
-                                const char **trace_path) {
-    struct weir__options options = {.policy = WEIR_POLICY_LATENCY, .wait_limit_ns = DEFAULT_WAIT_LIMIT_NS};
-    struct weir_pool_options none = {.size = sizeof none};
-    enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
-    if (status != WEIR_OK) return status;
-    if (given == NULL) given = &none;
-    if (given->size != sizeof *given && given->size != offsetof(struct weir_pool_options, deterministic))
-        return WEIR__INVALID("weir_pool_create: options->size is %zu, expected %zu", given->size, sizeof *given);
-    if (given->size == sizeof *given && given->deterministic) options.deterministic = true;
-    if (given->policy != WEIR_POLICY_DEFAULT) options.policy = given->policy;
-    if (given->wait_limit_ns != 0) options.wait_limit_ns = given->wait_limit_ns;
-    if (given->limit_bytes != 0) {
-        options.limit_bytes = given->limit_bytes;
-        options.limit_fraction = 0;
-    }
-    pool->policy = weir__policy_find(options.policy);
-    if (pool->policy == NULL) return WEIR__INVALID("weir_pool_create: %d is no policy", (int)options.policy);
-    pool->wait_limit_ns = options.wait_limit_ns;
-    pool->deterministic = options.deterministic;
-    *trace_path = given->trace_path != NULL ? given->trace_path : getenv("WEIR_TRACE");
-    return resolve_limit(pool, &options);
-}
-
 static void init_locks(struct weir_pool *pool) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -203,7 +165,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     pool->capacity_bytes = device->capacity_bytes;
     init_locks(pool);
     const char *trace_path = NULL;
-    enum weir_status status = resolve(pool, options, &trace_path);
+    enum weir_status status = weir__options_settle(pool, options, &trace_path);
     if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
     pool->order.deterministic = pool->deterministic;
     if (status == WEIR_OK && trace_path != NULL && *trace_path != 0) status = open_trace(pool, trace_path);

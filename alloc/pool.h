@@ -25,6 +25,7 @@
 
 #include "alloc/extent.h"
 #include "alloc/index.h"
+#include "alloc/options.h"
 #include "alloc/order.h"
 #include "alloc/pages.h"
 #include "alloc/placement.h"
@@ -81,6 +82,8 @@ struct weir_pool {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim ended */
     bool deterministic;
+    bool movable; /* idle pages may be mapped at other addresses */
+    char name[WEIR__NAME_ROOM];
     bool busy;             /* a call has the turn; never set out of deterministic mode */
     pthread_cond_t turned; /* it has it no longer */
     uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
@@ -190,17 +193,6 @@ void weir__claim_end(struct weir_pool *pool);
 bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns);
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */
-
-struct weir__options {
-    enum weir_policy policy;
-    size_t limit_bytes;    /* 0: not said */
-    double limit_fraction; /* 0: not said */
-    uint64_t wait_limit_ns;
-    bool deterministic;
-};
-/* Reads "key:value,..." into *options, leaving what it does not name. NULL and "" are nothing. */
-enum weir_status weir__options_parse(const char *text, struct weir__options *options);
-const struct weir__policy *weir__policy_find(enum weir_policy name);
 
 /* Registers the observer that keeps a pool's trace and its slots true (observe.c). */
 void weir__pool_observe(struct weir_pool *pool);

@@ -44,6 +44,13 @@ enum weir_policy {
     WEIR_POLICY_PER_STREAM,  /* one pool a stream, as caching allocators do today; to compare with */
 };
 
+enum weir_movable {
+    WEIR_MOVABLE_DEFAULT = 0, /* WEIR_OPTIONS movable:..., else on */
+    WEIR_MOVABLE_ON,          /* idle pages may be mapped at other addresses */
+    WEIR_MOVABLE_OFF,         /* an address keeps its page */
+};
+
+/* size: that of the program's own header. Fields beyond it count as 0, so programs built with an older header go on. */
 struct weir_pool_options {
     size_t size; /* sizeof(struct weir_pool_options) */
     enum weir_policy policy;
@@ -52,6 +59,9 @@ struct weir_pool_options {
     const char *trace_path; /* record all calls in weir-trace 1 (%p in the name: process id, %d: device, %%: a percent
                              * sign; see docs/trace.md); NULL: WEIR_TRACE, else no trace; "": none */
     bool deterministic;     /* addresses depend on the order of calls alone, see below; false: WEIR_OPTIONS, else not */
+    double limit_fraction;  /* the limit as a fraction of the capacity, above 0, at most 1; 0: limit_bytes says it */
+    enum weir_movable movable;
+    const char *name; /* of 1 to 63 characters, for reports; NULL: WEIR_OPTIONS name:..., else "pool" */
 };
 
 /* Deterministic mode. Where blocks lie, as offsets from the pool's first address, depends on the order of the pool's calls
@@ -63,12 +73,15 @@ struct weir_pool_options {
  * Not covered: what a wait limit cut short, a device that has less to give than the limit (set it to what is there), and
  * calls inside host functions, which come when the device runs them. */
 
-/* Creates a pool on an open device. Keys of WEIR_OPTIONS (key:value,...) apply where the struct says 0 or NULL.
- * Fails: WEIR_INVALID (unknown key: the nearest known one is named), WEIR_DRIVER, WEIR_SYSTEM,
- * WEIR_OUT_OF_HOST_MEMORY. *out is NULL. */
+/* Creates a pool on an open device. Keys of WEIR_OPTIONS (key:value,... with file:PATH for a file of `key = value` lines;
+ * docs/options.md) apply where the struct says 0 or NULL.
+ * Fails: WEIR_INVALID (unknown key: the nearest known one is named; limit_bytes and limit_fraction both given),
+ * WEIR_DRIVER, WEIR_SYSTEM, WEIR_OUT_OF_HOST_MEMORY. *out is NULL. */
 WEIR_API enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
                                            struct weir_pool **out);
 WEIR_API void weir_pool_destroy(struct weir_pool *pool);
+/* Gives: the keys of WEIR_OPTIONS, what they take and do, for a program's --help. Static storage. Threads: any. */
+WEIR_API const char *weir_pool_options_help(void);
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
