@@ -53,8 +53,9 @@ enum weir_status weir__check_sums(const struct weir_pool *pool, const struct wei
     WEIR__HOLDS(pool->live_bytes + pool->idle_bytes + pool->moving_bytes + pool->unmapped_bytes == pool->held_bytes,
                 "live %zu + idle %zu + moving %zu + unmapped %zu is not held %zu", pool->live_bytes, pool->idle_bytes,
                 pool->moving_bytes, pool->unmapped_bytes, pool->held_bytes);
-    WEIR__HOLDS(pool->held_bytes <= pool->limit_bytes, "held %zu is above the limit %zu", pool->held_bytes,
-                pool->limit_bytes);
+    WEIR__HOLDS(pool->held_bytes <= pool->most_held_bytes && pool->most_held_bytes <= pool->capacity_bytes,
+                "held %zu, at most %zu (limit %zu), capacity %zu", pool->held_bytes, pool->most_held_bytes,
+                pool->limit_bytes, pool->capacity_bytes);
     WEIR__HOLDS(sums->blocks <= pool->blocks.count && pool->live_blocks == pool->blocks.count,
                 "%zu blocks in the table, %zu extents, %llu live", pool->blocks.count, sums->blocks,
                 (unsigned long long)pool->live_blocks);
@@ -78,7 +79,7 @@ static enum weir_status check_mapping(const struct weir_pool *pool, const struct
     bool bare = extent->state == WEIR__BARE;
     WEIR__HOLDS(!bare || (extent->address % pool->granule == 0 && extent->bytes % pool->granule == 0),
                 "bare extent %#zx+%zu does not begin and end with a page", AT(extent));
-    if (bare && extent->bytes > pool->limit_bytes) return WEIR_OK; /* the arena's long tail */
+    if (bare && extent->bytes > pool->capacity_bytes) return WEIR_OK; /* the arena's long tail */
     uintptr_t at = weir__page_floor(&pool->pages, extent->address);
     for (; at < weir__extent_end(extent); at += pool->granule)
         WEIR__HOLDS((*weir__page_at(&pool->pages, at) == 0) == bare, "extent %#zx+%zu, state %d: page %#zx is %smapped",

@@ -88,7 +88,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Pages that the pool may still take from the driver, as far as is known. */
 static size_t creatable_pages(const struct weir_pool *pool, const struct weir__request *request) {
-    return least(pool->pages.limit - pool->pages.held, request->most_created);
+    return least(weir__untaken_bytes(pool) / pool->granule, request->most_created);
 }
 
 /* Deals out what a window lacks: spare pages, then new ones; no more than the driver is known to map beside what is

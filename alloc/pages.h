@@ -17,13 +17,13 @@
 
 typedef CUmemGenericAllocationHandle weir__page;
 
-/* Addresses reserved, as a multiple of the limit: holes that no request fits are left behind, never run out. */
+/* Addresses reserved, as a multiple of the pages that there can be: holes that no request fits are left behind, never run out. */
 #define WEIR__ARENA_TIMES 32
 
 struct weir__pages {
     struct weir_device *device;
     size_t granule;
-    size_t limit; /* pages */
+    size_t limit; /* pages that there can ever be */
     uintptr_t arena;
     size_t arena_bytes;
     weir__page *handle_at; /* by page of the arena; mapped lazily by the system */

@@ -151,7 +151,7 @@ static enum weir_status no_host_memory(void) {
 static enum weir_status add_segment(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     size_t bytes = segment_bytes(pool, request->bytes);
     weir__account_short(pool, request->slot);
-    if (bytes > pool->limit_bytes - pool->held_bytes) return WEIR_OUT_OF_MEMORY;
+    if (bytes > weir__untaken_bytes(pool)) return WEIR_OUT_OF_MEMORY;
     struct weir__segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) return no_host_memory();
     uintptr_t address = 0;

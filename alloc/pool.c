@@ -168,6 +168,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     enum weir_status status = weir__options_settle(pool, options, &trace_path);
     if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
     pool->order.deterministic = pool->deterministic;
+    pool->most_held_bytes = pool->limit_bytes;
     if (status == WEIR_OK && trace_path != NULL && *trace_path != 0) status = open_trace(pool, trace_path);
     if (status == WEIR_OK) status = zero_range_open(pool);
     if (status == WEIR_OK) status = pool->policy->open(pool);
@@ -235,6 +236,7 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
     if (request->requested_bytes == 0) return alloc_zero(pool, request, out);
     if (request->requested_bytes > SIZE_MAX / 4) return refuse(pool, request);
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
+    if (!weir__limit_has_room(pool, request->bytes)) return refuse(pool, request);
     enum weir_status status = pool->policy->alloc(pool, request, out);
     return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
 }
@@ -296,7 +298,10 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
                                     .most_mapped = SIZE_MAX};
     struct weir__extent *block = NULL;
     weir__pool_begin(pool);
-    if (!request.host_function) weir__forget_gone_in_order(pool);
+    if (!request.host_function) {
+        weir__give_excess_back(pool);
+        weir__forget_gone_in_order(pool);
+    }
     request.slot = weir__slot_for(pool, stream);
     status = request.slot == WEIR__SLOT_NONE
                  ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")

@@ -11,7 +11,7 @@
  *
  * Invariants (weir_pool_check walks them).
  *   extents tile the arena; no two neighbours are both bare
- *   live + idle + moving + unmapped == held <= limit
+ *   live + idle + moving + unmapped == held <= most_held, which limit.h explains
  *   live == sum(used.bytes) == sum(slot.live_bytes);  idle == sum(idle.bytes) == sum(slot.idle_bytes)
  *   a page of the arena is mapped exactly where an extent that is not bare touches it
  *   every used extent, and nothing else, is in `blocks`
@@ -25,6 +25,7 @@
 
 #include "alloc/extent.h"
 #include "alloc/index.h"
+#include "alloc/limit.h"
 #include "alloc/options.h"
 #include "alloc/order.h"
 #include "alloc/pages.h"
@@ -78,6 +79,7 @@ struct weir_pool {
     struct weir_device *device;
     const struct weir__policy *policy;
     size_t granule, capacity_bytes, limit_bytes;
+    size_t most_held_bytes; /* the limit, or what is still held above a lowered one */
     uint64_t wait_limit_ns;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim ended */

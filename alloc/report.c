@@ -57,7 +57,7 @@ static void add_state(const struct weir_pool *pool, struct text *text) {
     add_line(text, "idle", pool->idle_bytes, pool->limit_bytes);
     add_line(text, "being moved", pool->moving_bytes, pool->limit_bytes);
     add_line(text, "pages without an address", pool->unmapped_bytes, pool->limit_bytes);
-    add_line(text, "not taken from the driver", pool->limit_bytes - pool->held_bytes, pool->limit_bytes);
+    add_line(text, "not taken from the driver", weir__untaken_bytes(pool), pool->limit_bytes);
 }
 
 static void add_streams(const struct weir_pool *pool, struct text *text) {

@@ -7,7 +7,7 @@
 
 static enum weir_status shared_open(struct weir_pool *pool) {
     enum weir_status status =
-        weir__pages_open(&pool->pages, pool->device, pool->granule, pool->limit_bytes / pool->granule);
+        weir__pages_open(&pool->pages, pool->device, pool->granule, pool->capacity_bytes / pool->granule);
     if (status != WEIR_OK) return status;
     status = weir__arena_open(pool, pool->pages.arena, pool->pages.arena_bytes);
     if (status != WEIR_OK) weir__pages_close(&pool->pages);

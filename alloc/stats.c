@@ -13,12 +13,13 @@ static void raise_to(size_t *peak, size_t value) {
 void weir__account_hold(struct weir_pool *pool, size_t bytes) {
     pool->held_bytes += bytes;
     raise_to(&pool->peak_held_bytes, pool->held_bytes);
-    assert(pool->held_bytes <= pool->limit_bytes);
+    assert(pool->held_bytes <= pool->most_held_bytes);
 }
 
 void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
     assert(bytes <= pool->held_bytes);
     pool->held_bytes -= bytes;
+    pool->most_held_bytes = pool->held_bytes > pool->limit_bytes ? pool->held_bytes : pool->limit_bytes;
 }
 
 void weir__account_live(struct weir_pool *pool, const struct weir__extent *used) {
@@ -87,7 +88,7 @@ void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
         .idle_others_bytes = pool->idle_bytes - slot->idle_bytes,
         .moving_bytes = pool->moving_bytes,
         .unmapped_bytes = pool->unmapped_bytes,
-        .untaken_bytes = pool->limit_bytes - pool->held_bytes,
+        .untaken_bytes = weir__untaken_bytes(pool),
         .largest_idle_bytes = pool->policy->largest_idle(pool, request->slot),
     };
     weir__slot_name(pool, request->slot, pool->refused_stream, sizeof pool->refused_stream);

@@ -114,6 +114,16 @@ WEIR_API enum weir_status weir_pool_mark_iteration(struct weir_pool *pool);
  * Waits for no work (in deterministic mode: at most until the wait limit). */
 WEIR_API enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes);
 
+/* Changes the limit, also below what is live or held. What is held above a lower limit is given back to the driver: now as
+ * far as it is idle and complete, the rest when requests or trims come by; until then held <= what was held when the
+ * limit was lowered, nothing more is taken, and requests fail that what is live leaves no room for.
+ * Gives:   the limit rounded down to whole pages.
+ * Fails:   WEIR_INVALID below one page or above the capacity; WEIR_NOT_SUPPORTED in deterministic mode, where the limit is
+ *          fixed at the start, and inside a host function. Nothing changes. */
+WEIR_API enum weir_status weir_pool_set_limit(struct weir_pool *pool, size_t bytes);
+/* The same as a fraction of the capacity, above 0, at most 1. */
+WEIR_API enum weir_status weir_pool_set_limit_fraction(struct weir_pool *pool, double fraction);
+
 /* ---- what it tells --------------------------------------------------------------------------------------------- */
 
 /* One list makes the struct, the text and the JSON. X(type, name, text) */
@@ -164,8 +174,8 @@ struct weir_stream_stats {
     uint64_t device_waits;      /* times the stream was made to wait for another one's idle block */
 };
 
-/* The last refused request: what filled the device at that moment. The parts sum to the limit (capacity):
- * live + idle_asker + idle_others + moving + unmapped + untaken. */
+/* The last refused request: what filled the device at that moment. The parts sum to the limit:
+ * live + idle_asker + idle_others + moving + unmapped + untaken; while more is held than a lowered limit, to what is held. */
 struct weir_pool_refusal {
     size_t size; /* in: sizeof(struct weir_pool_refusal) */
     size_t asked_bytes;
@@ -177,12 +187,14 @@ struct weir_pool_refusal {
     size_t idle_others_bytes; /* idle on other streams */
     size_t moving_bytes;
     size_t unmapped_bytes;
-    size_t untaken_bytes;      /* limit - held */
+    size_t untaken_bytes;      /* limit - held; 0 while more is held than a lowered limit */
     size_t largest_idle_bytes; /* largest idle run the asking stream could have used */
 };
 
 WEIR_API void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name);
 WEIR_API enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats);
+/* Peaks, of the pool and of each stream, count from what is there now. */
+WEIR_API enum weir_status weir_pool_reset_peaks(struct weir_pool *pool);
 /* Fills at most `room` entries; *count is how many streams there are. Entry sizes are those of this header. */
 WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats,
                                                      size_t room, size_t *count);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limit, which may change at any time, and the peaks. */
+#include "alloc/limit.h"
+
+#include "alloc/pool.h"
+
+size_t weir__untaken_bytes(const struct weir_pool *pool) {
+    return pool->held_bytes < pool->limit_bytes ? pool->limit_bytes - pool->held_bytes : 0;
+}
+
+size_t weir__excess_bytes(const struct weir_pool *pool) {
+    return pool->held_bytes > pool->limit_bytes ? pool->held_bytes - pool->limit_bytes : 0;
+}
+
+void weir__give_excess_back(struct weir_pool *pool) {
+    const size_t excess = weir__excess_bytes(pool);
+    if (excess > 0 && pool->policy->trim(pool, pool->held_bytes - excess) != WEIR_OK)
+        weir__log(WEIR__LOG_WARN, "pool: memory above the limit could not be given back: %s",
+                  weir_last_error()->message);
+}
+
+bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {
+    if (weir__excess_bytes(pool) == 0) return true;
+    return pool->live_bytes < pool->limit_bytes && bytes <= pool->limit_bytes - pool->live_bytes;
+}
+
+/* ---- public ----------------------------------------------------------------------------------------------------- */
+
+static enum weir_status may_change(const struct weir_pool *pool, const char *call) {
+    enum weir_status status = weir__pool_usable(pool, call);
+    if (status != WEIR_OK) return status;
+    if (pool->deterministic)
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "%s: in deterministic mode the limit is fixed at the start",
+                          call);
+    if (weir__in_host_function())
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "%s can't be called inside a host function", call);
+    return WEIR_OK;
+}
+
+static enum weir_status change(struct weir_pool *pool, struct weir__limit wanted) {
+    size_t bytes;
+    enum weir_status status = weir__limit_settle(pool, wanted, &bytes);
+    if (status != WEIR_OK) return status;
+    weir__pool_begin(pool);
+    pool->limit_bytes = bytes;
+    pool->most_held_bytes = pool->held_bytes > bytes ? pool->held_bytes : bytes;
+    weir__give_excess_back(pool);
+    weir__pool_end(pool);
+    return WEIR_OK;
+}
+
+enum weir_status weir_pool_set_limit(struct weir_pool *pool, size_t bytes) {
+    enum weir_status status = may_change(pool, "weir_pool_set_limit");
+    return status == WEIR_OK ? change(pool, (struct weir__limit){.bytes = bytes}) : status;
+}
+
+enum weir_status weir_pool_set_limit_fraction(struct weir_pool *pool, double fraction) {
+    enum weir_status status = may_change(pool, "weir_pool_set_limit_fraction");
+    if (status != WEIR_OK) return status;
+    if (!(fraction > 0 && fraction <= 1))
+        return WEIR__INVALID("weir_pool_set_limit_fraction: %g is not above 0 and at most 1", fraction);
+    return change(pool, (struct weir__limit){.fraction = fraction});
+}
+
+enum weir_status weir_pool_reset_peaks(struct weir_pool *pool) {
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_reset_peaks");
+    if (status != WEIR_OK) return status;
+    weir__pool_lock(pool);
+    pool->peak_live_bytes = pool->live_bytes;
+    pool->peak_requested_bytes = pool->requested_bytes;
+    pool->peak_held_bytes = pool->held_bytes;
+    pool->peak_stranded_bytes = 0;
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        struct weir__slot *slot = pool->order.slots[i];
+        slot->peak_live_bytes = slot->live_bytes;
+        slot->peak_idle_bytes = slot->idle_bytes;
+        slot->peak_stranded_bytes = 0;
+    }
+    weir__pool_unlock(pool);
+    return WEIR_OK;
+}
