@@ -19,8 +19,10 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
     return weir__forked() ? weir__fail_forked() : WEIR_OK;
 }
 
-static void empty_inbox(struct weir_pool *pool) {
+/* Gives: whether there was anything. */
+static bool empty_inbox(struct weir_pool *pool) {
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
+    const bool any = entry != NULL;
     while (entry != NULL) {
         struct weir__inbox_entry *next = entry->next;
         uint32_t slot;
@@ -29,6 +31,7 @@ static void empty_inbox(struct weir_pool *pool) {
         free(entry);
         entry = next;
     }
+    return any;
 }
 
 void weir__pool_lock(struct weir_pool *pool) {
@@ -237,7 +240,9 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
     if (request->requested_bytes > SIZE_MAX / 4) return refuse(pool, request);
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     if (!weir__limit_has_room(pool, request->bytes)) return refuse(pool, request);
-    enum weir_status status = pool->policy->alloc(pool, request, out);
+    enum weir_status status;
+    do status = pool->policy->alloc(pool, request, out);
+    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some while it waited */
     return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
 }
 
