@@ -45,6 +45,7 @@ static enum weir_status change(struct weir_pool *pool, struct weir__limit wanted
     pool->limit_bytes = bytes;
     pool->most_held_bytes = pool->held_bytes > bytes ? pool->held_bytes : bytes;
     weir__give_excess_back(pool);
+    weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return WEIR_OK;
 }

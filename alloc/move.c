@@ -178,6 +178,7 @@ static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
         struct weir__donation *donation = &move->donations[i];
         pool->moving_bytes -= donation->extent->bytes;
         pool->pages_moved += donation->pages;
+        pool->order.slots[move->request->slot]->pages_moved += donation->pages;
         weir__settle_bare(pool, donation->extent);
     }
     pool->unmapped_bytes -= (move->choice->spare + move->choice->created) * pool->granule;

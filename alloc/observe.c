@@ -57,7 +57,9 @@ static void observe_time(struct weir_pool *pool) {
 static void stream_destroyed(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
     weir__pool_begin(pool);
+    const uint32_t slot = weir__order_find(&pool->order, stream);
     weir__order_stream_destroyed(&pool->order, stream);
+    weir__charge(pool, slot);
     weir__trace_stream_destroyed(pool->trace, stream);
     weir__pool_end(pool);
 }

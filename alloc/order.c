@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/spent.h"
+
 /* The legacy stream has two names; the key of a table must not be 0. */
 static uintptr_t key_of(weir_stream stream) { return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; }
 
@@ -60,9 +62,9 @@ uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
     slot->name[0] = 0;
     slot->wants_mark = false;
     memset(slot->after, 0, order->room * sizeof *slot->after);
-    slot->live_bytes = slot->idle_bytes = 0;
-    slot->peak_live_bytes = slot->peak_idle_bytes = slot->peak_stranded_bytes = 0;
-    slot->device_waits = 0;
+#define CLEAR(type, field, text) slot->field = 0;
+    WEIR_STREAM_STATS_LIST(CLEAR)
+#undef CLEAR
     weir__table_put(&order->by_stream, key_of(stream), slot);
     return i;
 }
@@ -191,7 +193,8 @@ static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot
     order->order_calls++;
     weir_stream stream = use_stream(slot);
     pthread_mutex_unlock(order->lock);
-    *status = record(order->device, mark, stream);
+    weir__spend(order->device);
+    *status = weir__spent_on_order(order->device, record(order->device, mark, stream));
     pthread_mutex_lock(order->lock);
     unuse_stream(order, slot);
     if (*status == WEIR_OK) {
@@ -341,12 +344,14 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
     order->order_calls++;
     weir_stream stream = use_stream(slot);
     pthread_mutex_unlock(order->lock);
+    weir__spend(order->device);
     status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
         CUresult code = weir__wait_on_stream(order->device, WEIR__SITE_DEVICE_WAIT, stream, mark->event);
         status = weir__device_check(order->device, code, "cuStreamWaitEvent");
         weir__device_leave(order->device);
     }
+    weir__spent_on_order(order->device, status);
     pthread_mutex_lock(order->lock);
     unuse_stream(order, slot);
     if (status == WEIR_OK) {

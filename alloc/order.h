@@ -31,6 +31,7 @@
 #include "alloc/wait.h"
 #include "device/device.h"
 #include "device/emulated.h"
+#include "weir/pool.h"
 
 #define WEIR__SLOT_GONE     0u /* stands for all streams that are no more; its tags are always complete */
 #define WEIR__SLOT_NONE     UINT32_MAX
@@ -62,8 +63,9 @@ struct weir__slot {
     unsigned frees_since_mark;
     size_t bytes_since_mark;
     struct weir__index idle[2]; /* per-stream policy: [1] is for small blocks */
-    size_t live_bytes, idle_bytes, peak_live_bytes, peak_idle_bytes, peak_stranded_bytes;
-    uint64_t device_waits;
+#define WEIR__SLOT_FIELD(type, field, text) type field;
+    WEIR_STREAM_STATS_LIST(WEIR__SLOT_FIELD)
+#undef WEIR__SLOT_FIELD
 };
 
 struct weir__order {

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/spent.h"
+
 /* Every driver call that changes memory goes through here, between enter and leave, and is counted. */
 #define MEMORY_CALL(pages, name, call)                                                                                 \
-    (__atomic_fetch_add(&(pages)->memory_calls, 1, __ATOMIC_RELAXED),                                                  \
-     weir__device_check((pages)->device, (pages)->device->driver->call, name))
+    (__atomic_fetch_add(&(pages)->memory_calls, 1, __ATOMIC_RELAXED), weir__spend((pages)->device),                    \
+     weir__spent_on_memory((pages)->device, weir__device_check((pages)->device, (pages)->device->driver->call, name)))
 
 /* ---- open and close --------------------------------------------------------------------------------------------- */
 
@@ -180,7 +182,9 @@ enum weir_status weir__plain_alloc(struct weir_device *device, size_t bytes, uin
     if (status != WEIR_OK) return status;
     CUdeviceptr address = 0;
     __atomic_fetch_add(memory_calls, 1, __ATOMIC_RELAXED);
-    status = weir__device_check(device, device->driver->memory_alloc(&address, bytes), "cuMemAlloc");
+    weir__spend(device);
+    status = weir__spent_on_memory(
+        device, weir__device_check(device, device->driver->memory_alloc(&address, bytes), "cuMemAlloc"));
     weir__device_leave(device);
     *out = (uintptr_t)address;
     return out_of_memory_or(status);
@@ -190,7 +194,9 @@ enum weir_status weir__plain_free(struct weir_device *device, uintptr_t address,
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
     __atomic_fetch_add(memory_calls, 1, __ATOMIC_RELAXED);
-    status = weir__device_check(device, device->driver->memory_free(address), "cuMemFree");
+    weir__spend(device);
+    status =
+        weir__spent_on_memory(device, weir__device_check(device, device->driver->memory_free(address), "cuMemFree"));
     weir__device_leave(device);
     return status;
 }

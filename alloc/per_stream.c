@@ -253,15 +253,15 @@ static enum weir_status wait_for_streams(struct weir_pool *pool, uint64_t deadli
 static enum weir_status release_cached(struct weir_pool *pool, struct weir__request *request) {
     uint64_t since_ns = weir__device_now_ns(pool->device);
     if (request->deadline_ns == 0) request->deadline_ns = since_ns + request->wait_limit_ns;
-    pool->host_waits++;
+    weir__account_host_wait(pool, request->slot);
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     if (status != WEIR_OK) {
-        pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
+        weir__account_host_waited(pool, request->slot, since_ns);
         return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
     }
     struct weir__segment *claimed = claim_segments(pool, NULL);
     if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
-    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
+    weir__account_host_waited(pool, request->slot, since_ns);
     enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
     if (status == WEIR_OK) status = freed;
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
@@ -302,14 +302,14 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
     uint64_t since_ns = weir__device_now_ns(pool->device);
     request->deadline_ns = since_ns + request->wait_limit_ns;
     weir__account_short(pool, request->slot);
-    pool->host_waits++;
+    weir__account_host_wait(pool, request->slot);
     enum weir_status status = WEIR_OK;
     while (status == WEIR_OK && *out == NULL && pool->pending != NULL) {
         status = wait_for_oldest(pool, request->deadline_ns);
         if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 1)) status = no_host_memory();
         if (status == WEIR_OK) *out = find_free(pool, request);
     }
-    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
+    weir__account_host_waited(pool, request->slot, since_ns);
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
 
@@ -376,9 +376,10 @@ static bool is_over(const struct weir_pool *pool, const struct weir__segment *se
 
 static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {
     if (pool->deterministic) {
-        uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
-        pool->host_waits++;
+        uint64_t since_ns = weir__device_now_ns(pool->device), deadline_ns = since_ns + pool->wait_limit_ns;
+        weir__account_host_wait(pool, WEIR__SLOT_NONE);
         if (wait_for_events(pool, deadline_ns) == WEIR_OK) wait_for_streams(pool, deadline_ns);
+        weir__account_host_waited(pool, WEIR__SLOT_NONE, since_ns);
     }
     if (weir__order_poll_streams(&pool->order)) free_complete_blocks(pool);
     return free_segments(pool, claim_segments(pool, is_over), target_bytes);

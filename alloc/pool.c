@@ -52,6 +52,7 @@ static void wait_for_turn(struct weir_pool *pool) {
 }
 
 void weir__pool_begin(struct weir_pool *pool) {
+    (void)weir__spent_take();
     if (!pool->deterministic || weir__in_host_function()) {
         weir__pool_lock(pool);
         return;
@@ -118,9 +119,9 @@ static enum weir_status zero_range_open(struct weir_pool *pool) {
     if (status != WEIR_OK) return status;
     CUdeviceptr base = 0;
     pool->plain_memory_calls++;
-    status = weir__device_check(
-        pool->device, pool->device->driver->address_reserve(&base, zero_range_bytes(pool), pool->granule, 0, 0),
-        "cuMemAddressReserve");
+    weir__spend(pool->device);
+    const CUresult code = pool->device->driver->address_reserve(&base, zero_range_bytes(pool), pool->granule, 0, 0);
+    status = weir__spent_on_memory(pool->device, weir__device_check(pool->device, code, "cuMemAddressReserve"));
     weir__device_leave(pool->device);
     pool->zero_base = (uintptr_t)base;
     return status;
@@ -180,6 +181,7 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
         release_memory(pool);
         return status;
     }
+    weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_observe(pool);
     *out = pool;
     return WEIR_OK;
@@ -275,6 +277,7 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     weir__table_put(&pool->blocks, block->address, block);
     block->number = ++pool->blocks_numbered;
     pool->allocs++;
+    pool->order.slots[block->home]->allocs++;
     weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
     if (pool->deterministic && block->address - pool->pages.arena < pool->pages.arena_bytes)
         weir__trace_at(pool->trace, block->number, block->address - pool->pages.arena);
@@ -313,6 +316,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
                  : alloc_block(pool, &request, &block);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
+    weir__charge(pool, request.slot);
     weir__pool_end(pool);
     return status;
 }
@@ -333,6 +337,7 @@ static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_
     weir__table_take(&pool->blocks, extent->address);
     weir__tell_taken_back(pool, extent, slot, event);
     pool->frees++;
+    pool->order.slots[extent->home]->frees++;
     put_back(pool, extent, slot);
 }
 
@@ -358,7 +363,10 @@ enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream
     uint32_t slot;
     weir__pool_begin(pool);
     status = take_back(pool, block, stream, &slot);
-    if (status == WEIR_OK) pool->policy->after_release(pool, slot);
+    if (status == WEIR_OK) {
+        pool->policy->after_release(pool, slot);
+        weir__charge(pool, slot);
+    }
     weir__pool_end(pool);
     return status;
 }
@@ -396,12 +404,14 @@ static enum weir_status helper_slot(struct weir_pool *pool, uint32_t *slot) {
 static enum weir_status helper_wait(struct weir_pool *pool, weir_event event) {
     pool->order.order_calls++;
     pthread_mutex_unlock(&pool->lock);
+    weir__spend(pool->device);
     enum weir_status status = weir__device_enter(pool->device);
     if (status == WEIR_OK) {
         CUresult code = weir__wait_on_stream(pool->device, WEIR__SITE_FREE_AFTER, pool->helper, event);
         status = weir__device_check(pool->device, code, "cuStreamWaitEvent");
         weir__device_leave(pool->device);
     }
+    weir__spent_on_order(pool->device, status);
     pthread_mutex_lock(&pool->lock);
     return status;
 }
@@ -414,7 +424,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_free_after can't be called inside a host function");
     struct weir__extent *extent;
-    uint32_t slot;
+    uint32_t slot = WEIR__SLOT_NONE;
     weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK) status = make_helper(pool);
@@ -426,6 +436,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
         release(pool, extent, slot, event);
         pool->policy->after_release(pool, slot);
     }
+    weir__charge(pool, slot);
     weir__pool_end(pool);
     return status;
 }
@@ -468,6 +479,7 @@ enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
     weir__pool_begin(pool);
     status = pool->policy->trim(pool, target_bytes);
+    weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return status;
 }

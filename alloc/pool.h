@@ -30,6 +30,7 @@
 #include "alloc/order.h"
 #include "alloc/pages.h"
 #include "alloc/placement.h"
+#include "alloc/spent.h"
 #include "alloc/table.h"
 #include "weir/pool.h"
 
@@ -122,6 +123,7 @@ struct weir_pool {
     size_t live_bytes, requested_bytes, idle_bytes, moving_bytes, unmapped_bytes, held_bytes;
     size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes, peak_stranded_bytes;
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
+    uint64_t memory_call_ns, order_call_ns;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     struct weir_pool_refusal refusal;
@@ -138,6 +140,15 @@ void weir__account_idle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 void weir__account_unidle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 /* A request on this slot is short of memory: it is about to take some, to wait on the host, to move pages, or is refused. */
 void weir__account_short(struct weir_pool *pool, uint32_t slot);
+/* The host is going to wait for a request on this slot, or for no stream (WEIR__SLOT_NONE); and it has, from since_ns on. */
+void weir__account_host_wait(struct weir_pool *pool, uint32_t slot);
+void weir__account_host_waited(struct weir_pool *pool, uint32_t slot, uint64_t since_ns);
+/* Live bytes of a slot are another one's from now on. */
+void weir__account_rename(struct weir_pool *pool, uint32_t from, uint32_t to, size_t bytes);
+/* What a slot has counted is the business of the slot of those that are gone. */
+void weir__account_gone(struct weir_pool *pool, uint32_t slot);
+/* What this thread has spent in the driver was for a slot; WEIR__SLOT_NONE: for no stream. */
+void weir__charge(struct weir_pool *pool, uint32_t slot);
 void weir__refuse(struct weir_pool *pool, const struct weir__request *request);
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes);
 

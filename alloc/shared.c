@@ -44,12 +44,12 @@ static enum weir_status wait_host(struct weir_pool *pool, struct weir__request *
     uint32_t count = idle->tag_count;
     struct weir__tag tags[count > 0 ? count : 1];
     for (uint32_t i = 0; i < count; i++) tags[i] = idle->tags[i];
-    if (request->deadline_ns == 0) pool->host_waits++;
+    if (request->deadline_ns == 0) weir__account_host_wait(pool, request->slot);
     uint64_t deadline_ns = deadline_of(pool, request), since_ns = weir__device_now_ns(pool->device);
     enum weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = weir__order_wait_host(&pool->order, tags[i], deadline_ns);
-    pool->host_wait_ns += weir__device_now_ns(pool->device) - since_ns;
+    weir__account_host_waited(pool, request->slot, since_ns);
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
 
@@ -108,7 +108,7 @@ static bool wait_for_more(struct weir_pool *pool, struct weir__request *trim) {
 }
 
 static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes) {
-    struct weir__request trim = {.wait_limit_ns = pool->wait_limit_ns};
+    struct weir__request trim = {.slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns};
     enum weir_status status = WEIR_OK;
     size_t done = 1;
     while (status == WEIR_OK && pool->held_bytes > target_bytes && (done > 0 || wait_for_more(pool, &trim))) {

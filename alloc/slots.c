@@ -31,10 +31,7 @@ static void rename_tags(const struct weir_pool *pool, struct weir__extent *exten
 
 static void rename_home(struct weir_pool *pool, struct weir__extent *extent) {
     if (!weir__order_is_over(&pool->order, extent->home)) return;
-    if (extent->state == WEIR__USED) {
-        pool->order.slots[extent->home]->live_bytes -= extent->bytes;
-        pool->order.slots[WEIR__SLOT_GONE]->live_bytes += extent->bytes;
-    }
+    if (extent->state == WEIR__USED) weir__account_rename(pool, extent->home, WEIR__SLOT_GONE, extent->bytes);
     extent->home = WEIR__SLOT_GONE;
 }
 
@@ -65,19 +62,22 @@ void weir__forget_gone(struct weir_pool *pool) {
         const struct weir__slot *slot = pool->order.slots[i];
         bool unnamed = pool->policy->each_extent != NULL || (slot->live_bytes == 0 && slot->idle_bytes == 0 &&
                                                              pool->pending == NULL && pool->moving_bytes == 0);
-        if (weir__order_is_over(&pool->order, i) && unnamed) weir__order_forget(&pool->order, i);
+        if (!weir__order_is_over(&pool->order, i) || !unnamed) continue;
+        weir__account_gone(pool, i);
+        weir__order_forget(&pool->order, i);
     }
 }
 
 void weir__forget_gone_in_order(struct weir_pool *pool) {
     if (!pool->deterministic || pool->order.not_alive < pool->gone_kept + MOST_GONE) return;
-    uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
-    pool->host_waits++;
+    uint64_t since_ns = weir__device_now_ns(pool->device), deadline_ns = since_ns + pool->wait_limit_ns;
+    weir__account_host_wait(pool, WEIR__SLOT_GONE);
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];
         if (!slot->open || slot->alive) continue;
         weir__order_wait_host(&pool->order, (struct weir__tag){.slot = i, .tick = slot->final_tick}, deadline_ns);
     }
+    weir__account_host_waited(pool, WEIR__SLOT_GONE, since_ns);
     weir__forget_gone(pool);
     pool->gone_kept = pool->order.not_alive;
 }

@@ -58,8 +58,50 @@ void weir__account_unidle(struct weir_pool *pool, uint32_t slot_number, size_t b
 
 void weir__account_short(struct weir_pool *pool, uint32_t slot_number) {
     struct weir__slot *slot = pool->order.slots[slot_number];
-    raise_to(&slot->peak_stranded_bytes, pool->idle_bytes - slot->idle_bytes);
-    raise_to(&pool->peak_stranded_bytes, pool->idle_bytes - slot->idle_bytes);
+    slot->stranded_bytes = pool->idle_bytes - slot->idle_bytes;
+    raise_to(&slot->peak_stranded_bytes, slot->stranded_bytes);
+    raise_to(&pool->peak_stranded_bytes, slot->stranded_bytes);
+}
+
+void weir__account_host_wait(struct weir_pool *pool, uint32_t slot) {
+    pool->host_waits++;
+    if (slot != WEIR__SLOT_NONE) pool->order.slots[slot]->host_waits++;
+}
+
+void weir__account_host_waited(struct weir_pool *pool, uint32_t slot, uint64_t since_ns) {
+    const uint64_t ns = weir__device_now_ns(pool->device) - since_ns;
+    pool->host_wait_ns += ns;
+    if (slot != WEIR__SLOT_NONE) pool->order.slots[slot]->host_wait_ns += ns;
+}
+
+void weir__account_rename(struct weir_pool *pool, uint32_t from, uint32_t to, size_t bytes) {
+    struct weir__slot *of = pool->order.slots[from], *now = pool->order.slots[to];
+    assert(of->live_bytes >= bytes);
+    of->live_bytes -= bytes;
+    now->live_bytes += bytes;
+    raise_to(&now->peak_live_bytes, now->live_bytes);
+}
+
+void weir__account_gone(struct weir_pool *pool, uint32_t slot_number) {
+    struct weir__slot *of = pool->order.slots[slot_number], *gone = pool->order.slots[WEIR__SLOT_GONE];
+#define HAND_OVER(type, field, text)                                                                                   \
+    gone->field += of->field;                                                                                          \
+    of->field = 0;
+    WEIR_STREAM_COUNTS_LIST(HAND_OVER)
+#undef HAND_OVER
+}
+
+void weir__charge(struct weir_pool *pool, uint32_t slot_number) {
+    const struct weir__spent spent = weir__spent_take();
+    if (spent.memory_calls + spent.order_calls == 0) return; /* the usual case */
+    pool->memory_call_ns += spent.memory_call_ns;
+    pool->order_call_ns += spent.order_call_ns;
+    if (slot_number == WEIR__SLOT_NONE) return;
+    struct weir__slot *slot = pool->order.slots[slot_number];
+    slot->memory_calls += spent.memory_calls;
+    slot->memory_call_ns += spent.memory_call_ns;
+    slot->order_calls += spent.order_calls;
+    slot->order_call_ns += spent.order_call_ns;
 }
 
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes) {
@@ -75,6 +117,7 @@ void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
     const struct weir__slot *slot = pool->order.slots[request->slot];
     weir__account_short(pool, request->slot);
     pool->out_of_memory++;
+    pool->order.slots[request->slot]->refusals++;
     pool->was_refused = true;
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
     pool->refusal = (struct weir_pool_refusal){
@@ -128,16 +171,40 @@ enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_st
         .pages_moved = pool->pages_moved,
         .peak_stranded_bytes = pool->peak_stranded_bytes,
         .moved_bytes = pool->pages_moved * pool->granule,
+        .memory_call_ns = pool->memory_call_ns,
+        .order_call_ns = pool->order_call_ns,
     };
     weir__pool_unlock(pool);
     memcpy(stats, &now, now.size);
     return WEIR_OK;
 }
 
-/* Streams that are there, and whatever slot still accounts for bytes. */
+/* Streams that are there, and what those that are gone have left and counted. */
 static bool is_told(const struct weir_pool *pool, uint32_t number) {
     const struct weir__slot *slot = pool->order.slots[number];
-    return (number != WEIR__SLOT_GONE && slot->open) || slot->live_bytes > 0 || slot->idle_bytes > 0;
+    if (number != WEIR__SLOT_GONE) return slot->open;
+#define IS_TOLD(type, field, text)                                                                                     \
+    if (slot->field > 0) return true;
+    WEIR_STREAM_STATS_LIST(IS_TOLD)
+#undef IS_TOLD
+    return false;
+}
+
+static void tell(const struct weir_pool *pool, uint32_t number, struct weir_stream_stats *entry) {
+    const struct weir__slot *slot = pool->order.slots[number];
+    *entry = (struct weir_stream_stats){.size = entry->size, .stream = slot->stream, .destroyed = !slot->alive};
+    weir__slot_name(pool, number, entry->name, sizeof entry->name);
+#define TELL(type, field, text) entry->field = slot->field;
+    WEIR_STREAM_STATS_LIST(TELL)
+#undef TELL
+}
+
+/* Into an entry of the caller's size. */
+static void tell_into(const struct weir_pool *pool, uint32_t number, size_t size, void *at) {
+    struct weir_stream_stats entry = {.size = size};
+    tell(pool, number, &entry);
+    memcpy(at, &entry, size < sizeof entry ? size : sizeof entry);
+    if (size > sizeof entry) memset((char *)at + sizeof entry, 0, size - sizeof entry);
 }
 
 enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats, size_t room,
@@ -146,21 +213,16 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
         return WEIR__INVALID("weir_pool_get_stream_stats: pool or count is NULL, or stats is NULL with room for %zu",
                              room);
     *count = 0;
+    const size_t size = room > 0 ? stats->size : sizeof *stats;
+    if (size < offsetof(struct weir_stream_stats, live_bytes) || size % _Alignof(struct weir_stream_stats) != 0)
+        return WEIR__INVALID("weir_pool_get_stream_stats: stats[0].size is %zu, not sizeof(struct weir_stream_stats)",
+                             size);
     if (weir__forked()) return weir__fail_forked();
     weir__pool_lock(pool);
     for (uint32_t i = 0; i < pool->order.count; i++) {
         if (!is_told(pool, i)) continue;
-        const struct weir__slot *slot = pool->order.slots[i];
-        size_t at = (*count)++;
-        if (at >= room) continue;
-        stats[at] = (struct weir_stream_stats){.stream = slot->stream,
-                                               .live_bytes = slot->live_bytes,
-                                               .idle_bytes = slot->idle_bytes,
-                                               .peak_live_bytes = slot->peak_live_bytes,
-                                               .peak_idle_bytes = slot->peak_idle_bytes,
-                                               .peak_stranded_bytes = slot->peak_stranded_bytes,
-                                               .device_waits = slot->device_waits};
-        weir__slot_name(pool, i, stats[at].name, sizeof stats[at].name);
+        const size_t at = (*count)++;
+        if (at < room) tell_into(pool, i, size, (char *)stats + at * size);
     }
     weir__pool_unlock(pool);
     return WEIR_OK;

@@ -133,7 +133,7 @@ void report_step(struct report *r, const struct step_record *record) {
 }
 
 void report_sample(struct report *r, int64_t step) {
-    struct weir_stream_stats streams[TIMELINE_STREAMS];
+    struct weir_stream_stats streams[TIMELINE_STREAMS] = {{.size = sizeof *streams}};
     struct sample sample = {.ns = 0, .step = step};
     size_t count = 0;
     if (!r->timeline.buckets) return;

@@ -32,6 +32,7 @@ static json_t *stats_json(struct weir_pool *pool) {
 
 static size_t streams_of(struct weir_pool *pool, struct weir_stream_stats *streams) {
     size_t count = 0;
+    streams->size = sizeof *streams;
     if (weir_pool_get_stream_stats(pool, streams, TIMELINE_STREAMS, &count) != WEIR_OK) return 0;
     return count < TIMELINE_STREAMS ? count : TIMELINE_STREAMS;
 }
@@ -42,11 +43,9 @@ static json_t *streams_json(struct weir_pool *pool) {
     for (size_t i = 0, count = streams_of(pool, streams); i < count; i++) {
         json_t *one = json_object();
         put(one, "name", json_string(streams[i].name));
-        put(one, "live_bytes", bytes_of(streams[i].live_bytes));
-        put(one, "idle_bytes", bytes_of(streams[i].idle_bytes));
-        put(one, "peak_live_bytes", bytes_of(streams[i].peak_live_bytes));
-        put(one, "peak_idle_bytes", bytes_of(streams[i].peak_idle_bytes));
-        put(one, "device_waits", json_integer((json_int_t)streams[i].device_waits));
+#define PUT_STAT(type, field, text) put(one, #field, json_integer((json_int_t)streams[i].field));
+        WEIR_STREAM_STATS_LIST(PUT_STAT)
+#undef PUT_STAT
         json_array_append_new(array, one);
     }
     return array;

@@ -150,7 +150,9 @@ WEIR_API enum weir_status weir_pool_set_limit_fraction(struct weir_pool *pool, d
     X(uint64_t, host_wait_ns, "time the host waited")                                                                  \
     X(uint64_t, pages_moved, "pages unmapped in one place and mapped in another")                                      \
     X(size_t, peak_stranded_bytes, "most idle on other streams when a request was short of memory")                    \
-    X(uint64_t, moved_bytes, "pages moved, in bytes")
+    X(uint64_t, moved_bytes, "pages moved, in bytes")                                                                  \
+    X(uint64_t, memory_call_ns, "time in memory calls")                                                                \
+    X(uint64_t, order_call_ns, "time in order calls")
 
 /* peak_stranded_bytes: the most that was idle on streams other than the asking one at a moment when a request had to take
  * memory from the driver, make the host wait or move pages, or was refused. Under the policy per-stream that is what the
@@ -163,15 +165,42 @@ struct weir_pool_stats {
 #undef WEIR_POOL_STATS_FIELD
 };
 
+/* The same by stream: bytes, then counts from the stream's first sight on. X(type, name, text)
+ * Live, idle and each count, summed over the streams, are the pool's, but for what no stream asked for: the calls and waits
+ * of weir_pool_create, weir_pool_trim and weir_pool_set_limit. */
+#define WEIR_STREAM_BYTES_LIST(X)                                                                                      \
+    X(size_t, live_bytes, "in blocks allocated on the stream")                                                         \
+    X(size_t, idle_bytes, "idle, last used by the stream (per-stream policy: kept in the stream's pool)")              \
+    X(size_t, stranded_bytes, "idle on other streams when the stream was last short of memory")                        \
+    X(size_t, peak_live_bytes, "peak of live")                                                                         \
+    X(size_t, peak_idle_bytes, "peak of idle")                                                                         \
+    X(size_t, peak_stranded_bytes, "peak of stranded")
+#define WEIR_STREAM_COUNTS_LIST(X)                                                                                     \
+    X(uint64_t, allocs, "successful allocations on the stream")                                                        \
+    X(uint64_t, frees, "successful frees of blocks allocated on the stream")                                           \
+    X(uint64_t, refusals, "requests on the stream refused for lack of memory")                                         \
+    X(uint64_t, device_waits, "times the stream was made to wait for another one's idle block")                        \
+    X(uint64_t, host_waits, "requests on the stream for which the host waited")                                        \
+    X(uint64_t, host_wait_ns, "time the host waited for them")                                                         \
+    X(uint64_t, pages_moved, "pages moved for them")                                                                   \
+    X(uint64_t, memory_calls, "driver calls for them, and for frees, that take, map or give back memory")              \
+    X(uint64_t, order_calls, "driver calls for them, and for frees, that record or wait for events")                   \
+    X(uint64_t, memory_call_ns, "time in these memory calls")                                                          \
+    X(uint64_t, order_call_ns, "time in these order calls")
+#define WEIR_STREAM_STATS_LIST(X)                                                                                      \
+    WEIR_STREAM_BYTES_LIST(X)                                                                                          \
+    WEIR_STREAM_COUNTS_LIST(X)
+
+/* One entry of an array. Times are the device's clock's. */
 struct weir_stream_stats {
+    size_t size; /* in, of the first entry: sizeof(struct weir_stream_stats) of the program's own header */
     weir_stream stream;
-    char name[32];     /* as given by weir_pool_name_stream, else "stream N" */
-    size_t live_bytes; /* in blocks allocated on the stream */
-    size_t idle_bytes; /* idle, last used by the stream (per-stream policy: kept in the stream's pool) */
-    size_t peak_live_bytes;
-    size_t peak_idle_bytes;
-    size_t peak_stranded_bytes; /* of the requests on this stream */
-    uint64_t device_waits;      /* times the stream was made to wait for another one's idle block */
+    char name[32];  /* as given by weir_pool_name_stream, else "stream N" */
+    bool destroyed; /* the stream is no more, its handle may be another one's; the first such entry stands for all whose
+                     * work is over, with `stream` 0 */
+#define WEIR_STREAM_STATS_FIELD(type, name, text) type name;
+    WEIR_STREAM_STATS_LIST(WEIR_STREAM_STATS_FIELD)
+#undef WEIR_STREAM_STATS_FIELD
 };
 
 /* The last refused request: what filled the device at that moment. The parts sum to the limit:
@@ -195,7 +224,10 @@ WEIR_API void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, 
 WEIR_API enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats);
 /* Peaks, of the pool and of each stream, count from what is there now. */
 WEIR_API enum weir_status weir_pool_reset_peaks(struct weir_pool *pool);
-/* Fills at most `room` entries; *count is how many streams there are. Entry sizes are those of this header. */
+/* Fills at most `room` entries; *count is how many streams there are.
+ * Needs: stats[0].size, when there is room: entries lie that many bytes apart, so that a program and a library with headers
+ * of different age agree. Fields that the program's header lacks are not written, those that the library lacks are 0.
+ * Gives: every filled entry, with that size. Fails: WEIR_INVALID. */
 WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats,
                                                      size_t room, size_t *count);
 /* Gives: the last refusal; WEIR_NOT_READY when there was none. */

@@ -5,7 +5,7 @@
 #include "support.h"
 
 static struct weir_stream_stats of_stream(struct weir_pool *pool, const char *name) {
-    struct weir_stream_stats stats[16] = {0};
+    struct weir_stream_stats stats[16] = {{.size = sizeof *stats}};
     size_t count = 0;
     OK(weir_pool_get_stream_stats(pool, stats, 16, &count));
     assert_true(count <= 16);

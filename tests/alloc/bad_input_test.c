@@ -160,6 +160,10 @@ static void answers_need_a_place_to_go(void **state) {
     expect_invalid(weir_pool_get_refusal(pool, &refusal), "refusal->size");
     expect_invalid(weir_pool_get_stream_stats(pool, NULL, 0, NULL), "pool or count is NULL");
     expect_invalid(weir_pool_get_stream_stats(pool, NULL, 4, &count), "room for 4");
+    struct weir_stream_stats by_stream = {0};
+    expect_invalid(weir_pool_get_stream_stats(pool, &by_stream, 1, &count), "stats[0].size is 0");
+    by_stream.size = sizeof by_stream + 4;
+    expect_invalid(weir_pool_get_stream_stats(pool, &by_stream, 1, &count), "stats[0].size is");
     expect_invalid(weir_pool_alloc(pool, 1, NULL, NULL), "out is NULL");
     expect_invalid(weir_pool_alloc(NULL, 1, NULL, &block), "pool is NULL");
     stats.size = sizeof stats;

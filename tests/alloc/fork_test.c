@@ -20,7 +20,7 @@ static void *block;
 static void try_everything(void) {
     struct weir_pool_stats stats = {.size = sizeof stats};
     struct weir_pool_refusal refusal = {.size = sizeof refusal};
-    struct weir_stream_stats by_stream[4];
+    struct weir_stream_stats by_stream[4] = {{.size = sizeof *by_stream}};
     struct weir_device *device;
     size_t count;
     void *other;

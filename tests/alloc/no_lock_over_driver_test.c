@@ -229,7 +229,7 @@ static void giving_memory_back_holds_no_lock(void **state) {
 
 /* By name: a later stream may have an earlier one's handle. */
 static size_t idle_bytes_of(struct weir_pool *pool, const char *name) {
-    struct weir_stream_stats stats[8];
+    struct weir_stream_stats stats[8] = {{.size = sizeof *stats}};
     size_t count;
     OK(weir_pool_get_stream_stats(pool, stats, 8, &count));
     for (size_t i = 0; i < count && i < 8; i++)

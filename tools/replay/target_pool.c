@@ -143,13 +143,14 @@ static void figures(struct run *run, struct outcome *so_far) {
  * not known. */
 static void idle_by_stream(struct run *run, uint64_t *bytes) {
     enum { MOST = 64 };
-    struct weir_stream_stats stats[MOST];
+    struct weir_stream_stats stats[MOST] = {{.size = sizeof *stats}};
     size_t count = 0;
     const bool told = weir_pool_get_stream_stats(pool_of(run), stats, MOST, &count) == WEIR_OK;
     for (uint32_t i = 0; i < run->trace->stream_count; i++) bytes[i] = told && count <= MOST ? 0 : NOT_KNOWN;
     for (size_t k = 0; told && k < count && k < MOST; k++)
         for (uint32_t i = 0; i < run->trace->stream_count; i++)
-            if (run->stream_open[i] && run->streams[i] == stats[k].stream) bytes[i] = stats[k].idle_bytes;
+            if (!stats[k].destroyed && run->stream_open[i] && run->streams[i] == stats[k].stream)
+                bytes[i] = stats[k].idle_bytes;
 }
 
 const struct target target_pool = {.name = "pool",
