@@ -17,7 +17,9 @@ usage: ./run.sh COMMAND [options]
   test                         builds with gcc and runs the tests (at most 8 minutes on 2 cores)
   test all                     also clang, the sanitizers, the CUDA build where nvcc is, an installed client, the demo
                                (at most 25 minutes on 2 cores; what CI runs)
-  bench [pool]                 measures against peers in the same run; writes build/bench/pool.json
+  bench [pool] [--torch[=DIR]] measures against peers in the same run; writes build/bench/pool.json. With --torch PyTorch's
+                               allocator too: of the virtual environment DIR (build/torch), made when it is not there
+                               (downloads 1.1 GB, keeps 3 GB)
   bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
                                training steps (some minutes); writes build/bench/emulator.json
   bench replay [quick]         the smallest and the honest devices of many traces, per-stream beside weir, under three laws of cost
@@ -58,6 +60,10 @@ libzstd-dev: reads and writes traces in zstd
 libcmocka-dev: runs the tests"
 TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
 ALL_PACKAGES="clang: second compiler of the test run"
+POOL_PACKAGES="libjemalloc2: an allocator to measure beside (bench pool)
+libmimalloc2.0: an allocator to measure beside (bench pool)"
+TORCH_PACKAGES="g++: compiles the driver of PyTorch's allocator (bench pool --torch)
+python3-venv: holds PyTorch (bench pool --torch)"
 
 NO_INSTALL=no
 
@@ -192,6 +198,31 @@ test_all() {
 # The number that stands before WORD in the lines on standard input that begin with "mutations:", added up.
 mutations() { grep '^mutations:' | sed "s/.* \([0-9][0-9]*\) $1.*/\1/" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
+# torch_peer DIR: builds the driver of the PyTorch in that virtual environment, which it makes where it is not there yet.
+torch_peer() {
+    local venv torch cuda=${CUDA_HOME:-/usr/local/cuda} out=build/bench/libweir-bench-torch.so
+    case $1 in /*) venv=$1 ;; *) venv=$CALLER/$1 ;; esac
+    need_packages "$TORCH_PACKAGES"
+    tests/torch/fetch.sh "$venv" || die "PyTorch can't be fetched"
+    torch=$("$venv/bin/python" -c 'import importlib.util; print(importlib.util.find_spec("torch").submodule_search_locations[0])')
+    [ -f "$cuda/include/cuda_runtime_api.h" ] || die "PyTorch's headers need the CUDA toolkit's (CUDA_HOME, else $cuda)" 2
+    c++ -std=c++20 -O2 -fPIC -shared -isystem "$torch/include" -isystem "$cuda/include" bench/peers/torch.cc -o "$out" \
+        -L"$torch/lib" -lc10_cuda -lc10 "-Wl,-rpath,$torch/lib" || die "the driver of PyTorch's allocator can't be built"
+}
+
+# bench_pool [--torch[=DIR]]
+bench_pool() {
+    local torch=()
+    need_packages "$POOL_PACKAGES"
+    build dev -DWEIR_TESTS=OFF
+    mkdir -p build/bench
+    case ${1:-} in
+    --torch) torch_peer "$ROOT/build/torch"; torch=(--torch=build/bench/libweir-bench-torch.so) ;;
+    --torch=*) torch_peer "${1#--torch=}"; torch=(--torch=build/bench/libweir-bench-torch.so) ;;
+    esac
+    build/bin/weir-bench-pool --json=build/bench/pool.json "${torch[@]}"
+}
+
 # bench_emulator SEEDS: speeds, then what is proven on the emulated driver, all into one file.
 bench_emulator() {
     local out=build/bench said caught redundant
@@ -323,7 +354,10 @@ test)
     ;;
 bench)
     case ${1:-pool} in
-    pool) [ $# -le 1 ] || die "bench pool takes no '$2'" 2 ;;
+    pool)
+        [ $# -le 2 ] || die "bench pool takes one option, not also '$3'" 2
+        case ${2-} in "" | --torch | --torch=?*) ;; *) die "bench pool takes no '$2'; known: --torch[=DIR]" 2 ;; esac
+        ;;
     emulator)
         [ $# -le 2 ] || die "bench emulator takes one number, not also '$3'" 2
         if ! [[ ${2-1000} =~ ^[1-9][0-9]{0,6}$ ]] || [ "${2-1000}" -gt 1000000 ]; then
@@ -337,11 +371,7 @@ bench)
     esac
     need_packages "$BUILD_PACKAGES"
     case ${1:-pool} in
-    pool)
-        build dev -DWEIR_TESTS=OFF
-        mkdir -p build/bench
-        build/bin/weir-bench-pool --json=build/bench/pool.json
-        ;;
+    pool) bench_pool "${2-}" ;;
     emulator) bench_emulator "${2:-1000}" ;;
     replay) bench_replay "${2:-all}" ;;
     *) die "unknown benchmark '$1'; known: pool, emulator, replay" 2 ;;

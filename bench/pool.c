@@ -1,172 +1,288 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one alloc with its free costs the host, as a multiple of an uncontended mutex pair in the same loop, for weir and
- * for the per-stream policy; and what recording (WEIR_TRACE) adds to a call: of a per-stream pool, which calls no driver
- * here. The device is emulated: driver calls cost what they cost here, so only warm pools are timed, in which none makes
- * memory calls. The recording goes to a file in TMPDIR, else /tmp. Usage: weir-bench-pool [--json=FILE] */
-#include <pthread.h>
-#include <stdio.h>
+/* What a call costs the host, as a multiple of an uncontended mutex pair, in the same run, for weir, the policy per-stream and peers:
+ * an alloc with its free, with a use on a second stream told between them, from two threads at once, and in a mix of 256 live
+ * blocks. And what recording (WEIR_TRACE) adds to a call, of a per-stream pool, which calls no driver here. The device is
+ * emulated and its memory addresses only: driver calls cost what they cost here. The recording goes to a file in TMPDIR,
+ * else /tmp.
+ *
+ * Usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY]   LIBRARY: peers/torch.cc, built
+ *        weir-bench-pool --profile-loop NAME               weir alone in one loop for 10 s, for perf to look at */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/figures.h"
+#include "bench/pool.h"
 #include "weir/weir.h"
 
-enum { ROUNDS = 15, PAIRS = 4000 };
+enum { PROBE_STEPS = 100, MOST_STEPS = 40000, RECORDED_STEPS = 4000 };
+#define ROUND_NS   3e6 /* what a round of a subject is to take */
+#define PROFILE_NS 10e9
 
-static double ns_of(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
-static double mutex_round_ns(void) {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    double begin = ns_of(CLOCK_MONOTONIC);
-    for (int i = 0; i < PAIRS; i++) {
-        pthread_mutex_lock(&mutex);
-        pthread_mutex_unlock(&mutex);
-    }
-    return (ns_of(CLOCK_MONOTONIC) - begin) / PAIRS;
-}
-
-static double pair_round_ns(struct weir_pool *pool, size_t bytes, weir_stream stream, clockid_t clock) {
-    double begin = ns_of(clock);
-    for (int i = 0; i < PAIRS; i++) {
-        void *block = NULL;
-        if (weir_pool_alloc(pool, bytes, stream, &block) != WEIR_OK) return -1;
-        weir_pool_free(pool, block, stream);
-    }
-    return (ns_of(clock) - begin) / PAIRS;
-}
-
-struct row {
-    size_t bytes;
-    double mutex_ns, weir_ns, per_stream_ns, recording_ns;
-};
-
-struct pools {
-    struct weir_pool *weir, *per_stream, *recorded;
-};
-
-/* The loops take turns, so that a slow moment of the machine meets all of them. What recording adds is taken in the thread's
- * own time: the file's pages come from the system, where others may be served first. A pair is two calls and two lines. */
-static int measure(const struct pools *pools, weir_stream stream, struct row *row) {
-    double mutex[ROUNDS], ours[ROUNDS], theirs[ROUNDS], recording[ROUNDS];
-    for (int i = -1; i < ROUNDS; i++) { /* round -1 warms up */
-        int at = i < 0 ? 0 : i;
-        mutex[at] = mutex_round_ns();
-        ours[at] = pair_round_ns(pools->weir, row->bytes, stream, CLOCK_MONOTONIC);
-        theirs[at] = pair_round_ns(pools->per_stream, row->bytes, stream, CLOCK_MONOTONIC);
-        const double plain = pair_round_ns(pools->per_stream, row->bytes, stream, CLOCK_THREAD_CPUTIME_ID);
-        const double recorded = pair_round_ns(pools->recorded, row->bytes, stream, CLOCK_THREAD_CPUTIME_ID);
-        if (ours[at] < 0 || theirs[at] < 0 || plain < 0 || recorded < 0) return 1;
-        recording[at] = (recorded - plain) / 2;
-    }
-    row->mutex_ns = median(mutex, ROUNDS);
-    row->weir_ns = median(ours, ROUNDS);
-    row->per_stream_ns = median(theirs, ROUNDS);
-    row->recording_ns = median(recording, ROUNDS);
-    return 0;
-}
-
-static double median_recording_ns(const struct row *rows, size_t count) {
-    double each[16];
-    for (size_t i = 0; i < count; i++) each[i] = rows[i].recording_ns;
-    return median(each, (int)count);
-}
-
-static int write_json(const char *path, const struct row *rows, size_t count) {
-    FILE *out = fopen(path, "w");
-    if (!out) {
-        perror(path);
-        return 1;
-    }
-    fprintf(out, "{\"mutex_ns\":%.1f,\"device\":\"emulated\",\"pairs\":[", rows[0].mutex_ns);
-    for (size_t i = 0; i < count; i++)
-        fprintf(out,
-                "%s{\"bytes\":%zu,\"threads\":1,\"record_use\":false,\"weir_ns\":%.1f,\"per_stream_ns\":%.1f,"
-                "\"recording_ns_per_call\":%.1f}",
-                i ? "," : "", rows[i].bytes, rows[i].weir_ns, rows[i].per_stream_ns, rows[i].recording_ns);
-    fprintf(out, "],\"recording_ns_per_call\":%.1f}\n", median_recording_ns(rows, count));
-    return fclose(out) ? 1 : 0;
-}
+#define SUBJECT_NAME(id, name) [id] = (name),
+const char *const subject_names[SUBJECT_COUNT] = {SUBJECTS(SUBJECT_NAME)};
 
 static int fail(const char *what) {
     fprintf(stderr, "weir-bench-pool: %s: %s\n", what, weir_last_error()->message);
     return 1;
 }
 
-static int open_pools(struct weir_device *device, char *trace_path, struct pools *pools) {
-    struct weir_pool_options ours = {
-        .size = sizeof ours, .policy = WEIR_POLICY_LATENCY, .limit_bytes = 64u << 20, .trace_path = ""};
-    struct weir_pool_options theirs = ours;
-    theirs.policy = WEIR_POLICY_PER_STREAM;
-    struct weir_pool_options recorded = theirs;
-    recorded.trace_path = trace_path;
-    const int file = mkstemp(trace_path);
+/* ---- the loops of weir and of the mutex -------------------------------------------------------------------------- */
+
+struct target {
+    struct weir_pool *pool;
+    const weir_stream *streams; /* a thread's own; the last is the other one that uses */
+};
+
+static bool pool_take(void *self, int thread, size_t bytes, void **block) {
+    const struct target *target = self;
+    return weir_pool_alloc(target->pool, bytes, target->streams[thread], block) == WEIR_OK;
+}
+
+static bool pool_use(void *self, int thread, void *block) {
+    const struct target *target = self;
+    (void)thread;
+    return weir_pool_note(target->pool, block, target->streams[LOOP_MOST_THREADS]) == WEIR_OK;
+}
+
+static bool pool_give(void *self, int thread, void *block) {
+    const struct target *target = self;
+    return weir_pool_free(target->pool, block, target->streams[thread]) == WEIR_OK;
+}
+
+LOOP_DEFINE(pool_thread, pool_take, pool_use, pool_give)
+
+/* A thread's own, on a line of the cache of its own. */
+static struct private_mutex {
+    _Alignas(128) pthread_mutex_t mutex;
+} mutexes[LOOP_MOST_THREADS] = {{PTHREAD_MUTEX_INITIALIZER}, {PTHREAD_MUTEX_INITIALIZER}};
+
+static bool mutex_take(void *self, int thread, size_t bytes, void **block) {
+    (void)bytes;
+    (void)block;
+    return pthread_mutex_lock(&((struct private_mutex *)self)[thread].mutex) == 0;
+}
+
+static bool mutex_use(void *self, int thread, void *block) {
+    (void)self;
+    (void)thread;
+    (void)block;
+    return true;
+}
+
+static bool mutex_give(void *self, int thread, void *block) {
+    (void)block;
+    return pthread_mutex_unlock(&((struct private_mutex *)self)[thread].mutex) == 0;
+}
+
+LOOP_DEFINE(mutex_thread, mutex_take, mutex_use, mutex_give)
+
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
+
+static struct bench {
+    struct weir_device *device;
+    weir_stream streams[LOOP_MOST_THREADS + 1];
+    struct target weir, per_stream, recorded;
+    char trace_path[4096]; /* "": there is none */
+    struct peer peers[PEERS];
+    struct row rows[MOST_ROWS];
+    size_t row_count;
+} bench;
+
+static int open_target(struct target *target, enum weir_policy policy, const char *trace_path) {
+    const struct weir_pool_options options = {
+        .size = sizeof options, .policy = policy, .limit_bytes = (size_t)4 << 30, .trace_path = trace_path};
+    target->streams = bench.streams;
+    return weir_pool_create(bench.device, &options, &target->pool) == WEIR_OK ? 0 : fail("creating a pool");
+}
+
+static int open_machine(void) {
+    const struct weir_device_options machine = {
+        .size = sizeof machine, .machine = "emulated", .emu = "profile:gh200,memory:unbacked,clock:real,capacity:16G"};
+    if (weir_device_open(&machine, &bench.device) != WEIR_OK) return fail("opening the device");
+    for (size_t i = 0; i < sizeof bench.streams / sizeof *bench.streams; i++)
+        if (weir_stream_create(bench.device, &bench.streams[i]) != WEIR_OK) return fail("creating a stream");
+    return open_target(&bench.weir, WEIR_POLICY_LATENCY, "");
+}
+
+static int open_recorded(void) {
+    const char *folder = getenv("TMPDIR");
+    snprintf(bench.trace_path, sizeof bench.trace_path, "%.4000s/weir-bench-XXXXXX",
+             folder != NULL && *folder ? folder : "/tmp");
+    const int file = mkstemp(bench.trace_path);
     if (file < 0) {
-        perror(trace_path);
+        perror(bench.trace_path);
+        bench.trace_path[0] = 0;
         return 1;
     }
     close(file);
-    if (weir_pool_create(device, &ours, &pools->weir) != WEIR_OK) return fail("creating the pool");
-    if (weir_pool_create(device, &theirs, &pools->per_stream) != WEIR_OK) return fail("creating the per-stream pool");
-    if (weir_pool_create(device, &recorded, &pools->recorded) != WEIR_OK) return fail("creating the recorded pool");
+    return open_target(&bench.recorded, WEIR_POLICY_PER_STREAM, bench.trace_path);
+}
+
+static void close_machine(void) {
+    weir_pool_destroy(bench.recorded.pool);
+    weir_pool_destroy(bench.per_stream.pool);
+    weir_pool_destroy(bench.weir.pool);
+    if (bench.trace_path[0] != 0) unlink(bench.trace_path);
+    for (size_t i = 0; i < sizeof bench.streams / sizeof *bench.streams; i++)
+        if (bench.streams[i] != NULL) weir_stream_destroy(bench.device, bench.streams[i]);
+    if (bench.device != NULL) weir_device_close(bench.device);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void add_row(const char *kind, enum loop_kind loop, size_t bytes, int threads) {
+    struct row *row = &bench.rows[bench.row_count++];
+    const int unit = bytes >= 1 << 20 ? 20 : bytes >= 1 << 10 ? 10 : 0;
+    *row = (struct row){.loop = {.kind = loop, .bytes = bytes, .threads = threads}, .recording_ns = (double)NAN};
+    snprintf(row->name, sizeof row->name, "%s-%zu%s", kind, bytes >> unit, unit == 20 ? "M" : unit == 10 ? "K" : "");
+}
+
+static void list_rows(void) {
+    static const size_t sizes[] = {512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 2 << 20, 8 << 20, 64 << 20};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (int i = 0; i < SIZES; i++) add_row("pairs", LOOP_PAIRS, sizes[i], 1);
+    for (int i = 0; i < SIZES; i++) add_row("uses", LOOP_USES, sizes[i], 1);
+    for (int i = 0; i < SIZES; i++) add_row("threads", LOOP_PAIRS, sizes[i], 2);
+    add_row("mix", LOOP_MIX, 1 << 20, 1);
+    add_row("mix", LOOP_MIX, 64 << 20, 1);
+}
+
+static double subject_ns(enum subject subject, const struct loop *loop) {
+    struct loop pairs = *loop;
+    pairs.kind = LOOP_PAIRS; /* a mutex pair is one whatever it is compared with */
+    if (subject == MUTEX) return loop_ns(&pairs, mutex_thread, CLOCK_MONOTONIC, mutexes);
+    if (subject == WEIR) return loop_ns(loop, pool_thread, CLOCK_MONOTONIC, &bench.weir);
+    if (subject == PER_STREAM) return loop_ns(loop, pool_thread, CLOCK_MONOTONIC, &bench.per_stream);
+    if (loop->kind == LOOP_USES && subject != TORCH) return (double)NAN; /* malloc knows of no streams */
+    return peer_ns(&bench.peers[subject - FIRST_PEER], loop);
+}
+
+/* As many steps as make a round long enough to be timed, and short enough to be repeated. */
+static int steps_of(enum subject subject, const struct row *row) {
+    struct loop loop = row->loop;
+    loop.steps = PROBE_STEPS;
+    const double ns = subject_ns(subject, &loop), steps = ROUND_NS / ns;
+    return steps > MOST_STEPS ? MOST_STEPS : steps > PROBE_STEPS ? (int)steps : PROBE_STEPS; /* NaN: PROBE_STEPS */
+}
+
+/* In the thread's own time: the file's pages come from the system, where others may be served first. A pair is two calls and
+ * two lines. */
+static double recording_round_ns(const struct row *row) {
+    struct loop loop = row->loop;
+    loop.steps = RECORDED_STEPS;
+    const double plain = loop_ns(&loop, pool_thread, CLOCK_THREAD_CPUTIME_ID, &bench.per_stream);
+    return (loop_ns(&loop, pool_thread, CLOCK_THREAD_CPUTIME_ID, &bench.recorded) - plain) / 2;
+}
+
+/* The subjects take turns, so that a slow moment of the machine meets all of them. */
+static int measure(struct row *row) {
+    double ns[SUBJECT_COUNT][ROUNDS], recording[ROUNDS];
+    int steps[SUBJECT_COUNT];
+    const bool records = row->loop.kind == LOOP_PAIRS && row->loop.threads == 1;
+    for (int subject = 0; subject < SUBJECT_COUNT; subject++) steps[subject] = steps_of((enum subject)subject, row);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int subject = 0; subject < SUBJECT_COUNT; subject++) {
+            row->loop.steps = steps[subject];
+            ns[subject][round] = subject_ns((enum subject)subject, &row->loop);
+        }
+        recording[round] = records ? recording_round_ns(row) : (double)NAN;
+    }
+    for (int subject = 0; subject < SUBJECT_COUNT; subject++) {
+        row->median[subject] = figures_median(ns[subject], ROUNDS);
+        row->fastest[subject] = figures_least(ns[subject], ROUNDS);
+    }
+    row->recording_ns = figures_median(recording, ROUNDS);
+    return isnan(row->median[WEIR]) || isnan(row->median[PER_STREAM]) ? fail(row->name) : 0;
+}
+
+static int measure_all(void) {
+    for (size_t i = 0; i < bench.row_count; i++) {
+        if (isatty(2)) fprintf(stderr, "\r\033[K%s", bench.rows[i].name);
+        if (measure(&bench.rows[i])) return 1;
+    }
+    if (isatty(2)) fprintf(stderr, "\r\033[K");
     return 0;
 }
 
-static int measure_all(const struct pools *pools, weir_stream stream, struct row *rows, size_t count) {
-    printf("one alloc with its free, median of %d rounds of %d, emulated device, 16 KiB pages\n", ROUNDS, PAIRS);
-    printf("%10s  %12s  %12s  %12s  %16s\n", "bytes", "mutex pair", "weir", "per-stream", "recording a call");
-    for (size_t i = 0; i < count; i++) {
-        if (measure(pools, stream, &rows[i])) return fail("measuring");
-        printf("%10zu  %9.1f ns  %10.1f x  %10.1f x  %13.1f ns\n", rows[i].bytes, rows[i].mutex_ns,
-               rows[i].weir_ns / rows[i].mutex_ns, rows[i].per_stream_ns / rows[i].mutex_ns, rows[i].recording_ns);
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+struct options {
+    const char *json, *torch, *loop;
+};
+
+static const char usage[] =
+    "usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY]\n"
+    "       weir-bench-pool --profile-loop NAME     (10 s of weir alone; a wrong NAME lists them)\n";
+
+/* The value of an option, behind '=' or as the next argument; NULL: it is another one, or has none. */
+static const char *value_of(char **argument, int *at, const char *name) {
+    const size_t length = strlen(name);
+    const char *text = argument[*at];
+    if (strncmp(text, name, length) != 0 || (text[length] != 0 && text[length] != '=')) return NULL;
+    const char *value = text[length] == '=' ? text + length + 1 : argument[++*at];
+    if (value == NULL) --*at;
+    return value != NULL && *value != 0 ? value : NULL;
+}
+
+static int read_options(int count, char **argument, struct options *options) {
+    for (int i = 1; i < count; i++) {
+        const char **const into[] = {&options->json, &options->torch, &options->loop};
+        static const char *const names[] = {"--json", "--torch", "--profile-loop"};
+        const char *value = NULL;
+        for (size_t name = 0; name < 3 && value == NULL; name++)
+            if (*into[name] == NULL && (value = value_of(argument, &i, names[name])) != NULL) *into[name] = value;
+        if (value != NULL) continue;
+        fprintf(stderr, "weir-bench-pool: '%s' is not known, is given twice, or lacks its value\n%s", argument[i],
+                usage);
+        return 2;
     }
     return 0;
 }
 
-int main(int argc, char **argv) {
-    const char *json = NULL;
-    if (argc == 2 && strncmp(argv[1], "--json=", 7) == 0 && argv[1][7]) {
-        json = argv[1] + 7;
-    } else if (argc != 1) {
-        const int asked = argc == 2 && strcmp(argv[1], "--help") == 0;
-        fprintf(asked ? stdout : stderr, "usage: weir-bench-pool [--json=FILE]\n");
-        return asked ? 0 : 2;
-    }
-    struct weir_device *device = NULL;
-    struct pools pools = {0};
-    weir_stream stream = NULL;
-    char trace_path[4096];
-    const char *folder = getenv("TMPDIR");
-    snprintf(trace_path, sizeof trace_path, "%.4000s/weir-bench-XXXXXX", folder != NULL && *folder ? folder : "/tmp");
-    struct weir_device_options machine = {
-        .size = sizeof machine, .machine = "emulated", .emu = "profile:demo,capacity:256M"};
-    if (weir_device_open(&machine, &device) != WEIR_OK) return fail("opening the device");
-    if (open_pools(device, trace_path, &pools)) return 1;
-    if (weir_stream_create(device, &stream) != WEIR_OK) return fail("creating a stream");
+/* ---- one loop for perf ------------------------------------------------------------------------------------------- */
 
-    struct row rows[] = {{.bytes = 512}, {.bytes = 4096}, {.bytes = 32768}, {.bytes = 262144}, {.bytes = 1048576}};
-    size_t count = sizeof rows / sizeof *rows;
-    if (measure_all(&pools, stream, rows, count)) return 1;
-    int status = json ? write_json(json, rows, count) : 0;
-    weir_stream_destroy(device, stream);
-    weir_pool_destroy(pools.recorded);
-    weir_pool_destroy(pools.per_stream);
-    weir_pool_destroy(pools.weir);
-    unlink(trace_path);
-    weir_device_close(device);
+static const struct row *row_named(const char *name) {
+    for (size_t i = 0; i < bench.row_count; i++)
+        if (strcmp(bench.rows[i].name, name) == 0) return &bench.rows[i];
+    fprintf(stderr, "weir-bench-pool: there is no loop '%s'; there are:", name);
+    for (size_t i = 0; i < bench.row_count; i++) fprintf(stderr, " %s", bench.rows[i].name);
+    fprintf(stderr, "\n");
+    return NULL;
+}
+
+static int profile(const struct row *row) {
+    struct loop loop = row->loop;
+    double ns = 0;
+    loop.steps = MOST_STEPS;
+    for (const double end = loop_now_ns(CLOCK_MONOTONIC) + PROFILE_NS;
+         loop_now_ns(CLOCK_MONOTONIC) < end && !isnan(ns);)
+        ns = subject_ns(WEIR, &loop);
+    if (isnan(ns)) return fail(row->name);
+    printf("%s: %.1f ns a step, the last %d of 10 s\n", row->name, ns, MOST_STEPS);
+    return 0;
+}
+
+static int compare(const struct options *options) {
+    if (open_target(&bench.per_stream, WEIR_POLICY_PER_STREAM, "") || open_recorded()) return 1;
+    peers_open(bench.peers, options->torch);
+    int status = measure_all();
+    if (status == 0) report_print(bench.rows, bench.row_count, bench.peers);
+    peers_close(bench.peers);
+    if (status == 0 && options->json != NULL) status = report_write(options->json, bench.rows, bench.row_count) ? 0 : 1;
+    return status;
+}
+
+int main(int count, char **argument) {
+    struct options options = {0};
+    if (count == 2 && strcmp(argument[1], "--help") == 0) return fputs(usage, stdout) < 0;
+    int status = read_options(count, argument, &options);
+    if (status != 0) return status;
+    list_rows();
+    const struct row *row = options.loop != NULL ? row_named(options.loop) : NULL;
+    if (options.loop != NULL && row == NULL) return 2;
+    status = open_machine();
+    if (status == 0) status = row != NULL ? profile(row) : compare(&options);
+    close_machine();
     return status;
 }
