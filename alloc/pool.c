@@ -187,13 +187,22 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     return WEIR_OK;
 }
 
+static enum weir_status wait_for_device(struct weir_device *device) {
+    enum weir_status status = weir__device_enter(device);
+    if (status != WEIR_OK) return status;
+    status = weir__device_check(device, weir__wait_for_device(device, WEIR__SITE_POOL_DESTROY), "cuCtxSynchronize");
+    weir__device_leave(device);
+    return status;
+}
+
 void weir_pool_destroy(struct weir_pool *pool) {
     if (pool == NULL || weir__forked()) return;
     weir__device_unobserve(pool->device, &pool->observer);
-    if (weir__device_enter(pool->device) == WEIR_OK) {
-        CUresult code = weir__wait_for_device(pool->device, WEIR__SITE_POOL_DESTROY);
-        weir__device_check(pool->device, code, "cuCtxSynchronize");
-        weir__device_leave(pool->device);
+    /* Twice, since an error of earlier work may be said in the place of a wait. */
+    if (wait_for_device(pool->device) != WEIR_OK && wait_for_device(pool->device) != WEIR_OK) {
+        weir__log(WEIR__LOG_ERROR, "pool: %zu bytes may be in use for ever and are not given back: %s",
+                  pool->held_bytes, weir_last_error()->message);
+        return;
     }
     if (pool->has_helper) destroy_stream(pool->device, pool->helper);
     weir__pool_lock(pool);
