@@ -139,6 +139,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__order_close(&pool->order);
     weir__table_clear(&pool->blocks);
     weir__extent_store_clear(&pool->store);
+    weir__reclaims_clear(&pool->reclaims);
     weir__trace_close(pool->trace);
     pthread_cond_destroy(&pool->changed);
     pthread_cond_destroy(&pool->turned);
@@ -246,14 +247,22 @@ static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__re
     return WEIR_OK;
 }
 
+static enum weir_status serve(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
+    if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY;
+    enum weir_status status;
+    do status = pool->policy->alloc(pool, request, out);
+    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some while it waited */
+    return status;
+}
+
 static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     if (request->requested_bytes == 0) return alloc_zero(pool, request, out);
     if (request->requested_bytes > SIZE_MAX / 4) return refuse(pool, request);
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
-    if (!weir__limit_has_room(pool, request->bytes)) return refuse(pool, request);
-    enum weir_status status;
-    do status = pool->policy->alloc(pool, request, out);
-    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some while it waited */
+    enum weir_status status = serve(pool, request, out);
+    struct weir__reclaim_round round = weir__reclaim_start(pool);
+    while (status == WEIR_OUT_OF_MEMORY && weir__reclaim_next(pool, request, &round))
+        status = serve(pool, request, out);
     return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
 }
 

@@ -30,6 +30,7 @@
 #include "alloc/order.h"
 #include "alloc/pages.h"
 #include "alloc/placement.h"
+#include "alloc/reclaim.h"
 #include "alloc/spent.h"
 #include "alloc/table.h"
 #include "weir/pool.h"
@@ -94,6 +95,7 @@ struct weir_pool {
     struct weir__extent_store store;
     struct weir__table blocks; /* used extents by address */
     struct weir__observer observer;
+    struct weir__reclaims reclaims;
     struct weir__trace *trace; /* NULL: off */
     struct weir__inbox_entry *inbox;
     weir_stream helper; /* carries the waits of weir_pool_free_after; NULL until the first */

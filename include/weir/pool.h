@@ -124,6 +124,21 @@ WEIR_API enum weir_status weir_pool_set_limit(struct weir_pool *pool, size_t byt
 /* The same as a fraction of the capacity, above 0, at most 1. */
 WEIR_API enum weir_status weir_pool_set_limit_fraction(struct weir_pool *pool, double fraction);
 
+/* Called for a request that would else be refused, in its thread and before the refusal: frees what it can of `wanted_bytes`,
+ * by the pool's own calls or others. No lock of the pool is held; other threads' calls go on.
+ * Gives: whether it is worth looking again. */
+typedef bool weir_reclaim_fn(void *self, struct weir_pool *pool, size_t wanted_bytes);
+/* Adds a callback. For a request all are called in the order in which they were added, each once at most, until the request
+ * can be served; never from inside a callback, of this pool or another: a request made there is refused without them. None is
+ * called for what exceeds the limit by itself. In deterministic mode a callback's calls come before the request in the order
+ * of calls.
+ * Fails: WEIR_INVALID when it is there already with this `self`; WEIR_OUT_OF_HOST_MEMORY; WEIR_NOT_SUPPORTED inside a host
+ * function. */
+WEIR_API enum weir_status weir_pool_add_reclaim(struct weir_pool *pool, weir_reclaim_fn *reclaim, void *self);
+/* Removes a callback; when this returns, no call of it runs in another thread. A callback may remove itself; two that remove
+ * each other at the same time wait for ever. Fails: WEIR_INVALID when it is not there; WEIR_NOT_SUPPORTED as above. */
+WEIR_API enum weir_status weir_pool_remove_reclaim(struct weir_pool *pool, weir_reclaim_fn *reclaim, void *self);
+
 /* ---- what it tells --------------------------------------------------------------------------------------------- */
 
 /* One list makes the struct, the text and the JSON. X(type, name, text) */

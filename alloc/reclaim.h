@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callbacks that free memory for a request before it is refused.
+ *
+ * round    the callbacks asked for one request, each once, in the order in which they were added; those that are added
+ *          meanwhile are left to the next request
+ *
+ * Locking: everything needs the pool's lock. While a callback runs, neither the lock nor the turn is held. */
+#ifndef WEIR_ALLOC_RECLAIM_H
+#define WEIR_ALLOC_RECLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_pool;
+struct weir__request;
+
+struct weir__reclaims {
+    struct weir__reclaim *first; /* in the order of adding */
+    uint64_t added;              /* so far */
+};
+
+struct weir__reclaim_round {
+    uint64_t asked, last; /* numbers of callbacks */
+};
+
+struct weir__reclaim_round weir__reclaim_start(const struct weir_pool *pool);
+/* (unlocks, lets the turn go) Asks the next callbacks of the round until one gives that it is worth looking again.
+ * Gives: false when none does, and at once where none may be called. */
+bool weir__reclaim_next(struct weir_pool *pool, struct weir__request *request, struct weir__reclaim_round *round);
+/* Needs: no call in flight. */
+void weir__reclaims_clear(struct weir__reclaims *reclaims);
+
+#endif
