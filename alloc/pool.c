@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "alloc/trace.h"
+#include "device/budget.h"
 
 #define ZERO_BLOCKS ((size_t)65536) /* blocks of no bytes that can be live at once */
 
@@ -167,10 +168,10 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
     pool->device = device;
     pool->granule = device->granularity_bytes;
-    pool->capacity_bytes = device->capacity_bytes;
     init_locks(pool);
     const char *trace_path = NULL;
-    enum weir_status status = weir__options_settle(pool, options, &trace_path);
+    enum weir_status status = weir__device_budget(device, &pool->capacity_bytes);
+    if (status == WEIR_OK) status = weir__options_settle(pool, options, &trace_path);
     if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
     pool->order.deterministic = pool->deterministic;
     pool->most_held_bytes = pool->limit_bytes;

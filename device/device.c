@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/budget.h"
+
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_device *open_devices; /* each (driver, ordinal) once */
 
@@ -65,6 +67,13 @@ static enum weir_status read_sizes(struct weir_device *device) {
     enum weir_status status = weir__driver_check(
         driver, driver->device_total_memory(&device->capacity_bytes, device->handle), "cuDeviceTotalMem");
     if (status != WEIR_OK) return status;
+    int integrated = 0;
+    status = weir__driver_check(driver,
+                                driver->device_attribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device->handle),
+                                "cuDeviceGetAttribute");
+    if (status != WEIR_OK) return status;
+    device->integrated = integrated != 0;
+    device->host_root = "";
     if (driver->emulated) driver->emu_profile(device->profile, sizeof device->profile, &device->granularity_bytes);
     return weir__driver_check(
         driver, driver->page_granularity(&device->granularity_bytes, &pinned, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
@@ -212,5 +221,6 @@ enum weir_status weir_device_memory(struct weir_device *device, size_t *free_byt
     if (status != WEIR_OK) return status;
     status = weir__device_check(device, device->driver->memory_info(free_bytes, total_bytes), "cuMemGetInfo");
     weir__device_leave(device);
+    if (status == WEIR_OK) *free_bytes = weir__device_free(device, *free_bytes);
     return status;
 }

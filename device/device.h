@@ -35,6 +35,8 @@ struct weir_device {
     int ordinal;
     size_t capacity_bytes;
     size_t granularity_bytes;
+    bool integrated;       /* its memory is the host's */
+    const char *host_root; /* where proc and sys are read: "", but in tests */
     char profile[32];
     pthread_rwlock_t observers_lock;
     struct weir__observer *observers;

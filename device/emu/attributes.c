@@ -155,6 +155,8 @@ static bool has(int name) {
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
         return emu_settings()->backed;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+        return emu_settings()->profile.integrated;
     default:
         return false;
     }

@@ -24,7 +24,8 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     if (code != CUDA_SUCCESS) return code;
     if (free_bytes == NULL || total_bytes == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     *total_bytes = emu_settings()->capacity_bytes;
-    *free_bytes = emu_memory_free(context->device);
+    const size_t left = emu_memory_free(context->device), cached = emu_settings()->cached_bytes;
+    *free_bytes = left > cached ? left - cached : 0;
     return emu_leave(CUDA_SUCCESS);
 }
 

@@ -15,7 +15,7 @@
 #include "device/emu/settings.h"
 #include "device/error.h"
 
-enum kind { TEXT, BYTES, TIME, RATE, FLOPS, FRACTION, CALL_TIME };
+enum kind { TEXT, YES_OR_NO, BYTES, TIME, RATE, FLOPS, FRACTION, CALL_TIME };
 
 struct key {
     const char *name;
@@ -29,6 +29,7 @@ struct key {
 static const struct key keys[] = {
     {"name", TEXT, true, FIELD(device_name), "the device's name, at most 63 characters"},
     {"note", TEXT, false, FIELD(note), "a remark of at most 159 characters"},
+    {"integrated", YES_OR_NO, false, FIELD(integrated), "yes or no"},
     {"capacity", BYTES, true, FIELD(capacity_bytes), "bytes with a unit, as in 64 MiB"},
     {"granularity", BYTES, true, FIELD(granularity_bytes), "bytes with a unit, as in 2 MiB"},
     {"arithmetic", FLOPS, false, FIELD(arithmetic_flops), EMU_FLOPS_EXPECTED},
@@ -124,6 +125,10 @@ static bool set_key(struct reading *reading, const struct key *key, const char *
     case TEXT:
         if (value[0] == '\0' || strlen(value) >= key->room) break;
         memcpy(field, value, strlen(value) + 1);
+        return true;
+    case YES_OR_NO:
+        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) break;
+        *(bool *)field = value[0] == 'y';
         return true;
     case BYTES:
         if (!weir__parse_bytes(value, &bytes) || bytes == 0) break;

@@ -14,7 +14,23 @@
 #include "device/emu/quantity.h"
 #include "device/error.h"
 
-enum key { PROFILE, CAPACITY, DEVICES, CLOCK, SEED, JITTER, WATCH, MEMORY, LAW, OTHERS, REFUSE, DELAY, FAULT, KEYS };
+enum key {
+    PROFILE,
+    CAPACITY,
+    DEVICES,
+    CLOCK,
+    SEED,
+    JITTER,
+    WATCH,
+    MEMORY,
+    LAW,
+    OTHERS,
+    CACHED,
+    REFUSE,
+    DELAY,
+    FAULT,
+    KEYS
+};
 
 /* What the texts say, as written; an empty value was not given. */
 struct given {
@@ -24,7 +40,7 @@ struct given {
 /* How a key's value becomes a setting. `value` is "" when it was not given; profile and capacity come first. */
 typedef bool settle_key(const char *value, struct emu_settings *settings, struct emu_complaint complaint);
 static settle_key settle_profile, settle_capacity, settle_devices, settle_clock, settle_seed, settle_jitter,
-    settle_watch, settle_memory, settle_law, settle_others, settle_refuse, settle_delay, settle_fault;
+    settle_watch, settle_memory, settle_law, settle_others, settle_cached, settle_refuse, settle_delay, settle_fault;
 
 static const struct {
     const char *name;
@@ -40,6 +56,7 @@ static const struct {
     [MEMORY] = {"memory", settle_memory},
     [LAW] = {"law", settle_law},
     [OTHERS] = {"others", settle_others},
+    [CACHED] = {"cached", settle_cached},
     [REFUSE] = {"refuse", settle_refuse},
     [DELAY] = {"delay", settle_delay},
     [FAULT] = {"fault", settle_fault},
@@ -246,6 +263,18 @@ static bool settle_others(const char *value, struct emu_settings *settings, stru
     if (settings->others_bytes > settings->capacity_bytes)
         return emu_complain(complaint, "others:%.80s is %zu bytes: expected at most the device's capacity, %zu", value,
                             settings->others_bytes, settings->capacity_bytes);
+    return true;
+}
+
+static bool settle_cached(const char *value, struct emu_settings *settings, struct emu_complaint complaint) {
+    if (value[0] == '\0') return true;
+    if (!weir__parse_bytes(value, &settings->cached_bytes))
+        return expected("cached", value, "bytes, as 64M or 67108864", complaint);
+    if (!settings->profile.integrated)
+        return emu_complain(
+            complaint,
+            "cached:%.80s: profile %.30s is of no integrated device, which would share the host's page cache", value,
+            settings->profile.name);
     return true;
 }
 

@@ -24,6 +24,7 @@ struct emu_profile {
     char name[32];
     char device_name[64];
     char note[160];
+    bool integrated; /* its memory is the host's */
     size_t capacity_bytes;
     size_t granularity_bytes;
     double arithmetic_flops;                     /* FLOP/s that a large kernel reaches */
@@ -49,6 +50,7 @@ struct emu_settings {
     size_t capacity_bytes; /* of each device */
     size_t granularity_bytes;
     size_t others_bytes; /* held by other processes from the start, of each device */
+    size_t cached_bytes; /* of an integrated device: page cache of the host, which counts as taken and can be had */
     int devices;
     bool backed;        /* false: addresses only */
     bool never_refuses; /* allocations beyond the capacity succeed */

@@ -62,7 +62,9 @@ WEIR_API void weir_device_close(struct weir_device *device);
 
 WEIR_API enum weir_status weir_device_get_info(struct weir_device *device, struct weir_device_info *info);
 
-/* Gives: memory of the device that no process has taken, and all of it, as the driver says now. */
+/* Gives: memory of the device that no process has taken, and all of it, as the driver says now. On a device that shares the
+ * host's memory, free is what the process may still take there: the least of what the host has available and what the
+ * memory cgroups above the process leave, whatever the driver says of the kernel's page cache. */
 WEIR_API enum weir_status weir_device_memory(struct weir_device *device, size_t *free_bytes, size_t *total_bytes);
 
 /* Waits until all work queued on the device so far has completed. */

@@ -63,7 +63,8 @@ static void every_figure_is_read_with_its_unit(void **state) {
                            "to_host_rate=500 MB/s # slower\nto_device_together = 1 GiB/s\nto_host_together = 250 MB/s\n"
                            "peer_rate = 3 KiB/s\nnetwork_rate = 7 B/s\npeer_latency = 2 us\nnetwork_latency = 1.25 ms\n"
                            "copy_time = 1 ns\nkernel_time = 0 us\nhost_function_time = 2 s\nlaunch_time=3us\n"
-                           "wake_time = 10 us\njitter = 12.5 %\nnote = a remark\n");
+                           "wake_time = 10 us\njitter = 12.5 %\nnote = a remark\nintegrated = yes\n");
+    assert_true(profile->integrated);
     assert_string_equal(profile->device_name, "a");
     assert_string_equal(profile->note, "a remark");
     assert_int_equal(profile->capacity_bytes, 64 << 20);
@@ -172,6 +173,7 @@ static void a_figure_that_is_none_is_refused(void **state) {
         snprintf(text, sizeof text, LEAST "memory_rate = %s\n", rates[i]);
         assert_refused(text, "here:4: memory_rate = ");
     }
+    assert_refused(LEAST "integrated = 1\n", "here:4: integrated = \"1\": expected yes or no");
     assert_refused(LEAST "memory_rate = 0 GB/s\n", "expected a rate above 0, as 55 GB/s or 1.5 GiB/s");
     assert_refused(LEAST "arithmetic = 0 TFLOP/s\n", "here:4: arithmetic = \"0 TFLOP/s\": expected a rate above 0");
     assert_refused(LEAST "wake_time = -1 us\n", "here:4: wake_time = \"-1 us\": expected a time, as 40 us, in ns, us");
@@ -215,7 +217,7 @@ static void a_cost_that_is_none_is_refused(void **state) {
 static void an_unknown_key_is_named_with_the_nearest_one(void **state) {
     (void)state;
     assert_refused(LEAST "memory-rate = 1 GB/s\n", "here:4: unknown key \"memory-rate\"; did you mean memory_rate?");
-    assert_refused(LEAST "xyzzy = 1\n", "here:4: unknown key \"xyzzy\": expected one of name, note, capacity, ");
+    assert_refused(LEAST "xyzzy = 1\n", "here:4: unknown key \"xyzzy\": expected one of name, note, integrated, capacity, ");
     assert_refused(LEAST "xyzzy = 1\n", "jitter, call, call.ENTRY, law.LAW.ENTRY");
     assert_refused(LEAST "call.cuMemMapp = 1 us\n",
                    "here:4: call.cuMemMapp: expected an entry of the driver, as cuMemMap; did you mean cuMemMap?");

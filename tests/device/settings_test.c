@@ -12,12 +12,15 @@ static void assert_refused(const char *settings, const char *sentence) {
         fail_msg("\"%s\" says \"%s\", expected \"%s\"", settings, weir_last_error()->message, sentence);
 }
 
-#define KEYS "profile, capacity, devices, clock, seed, jitter, watch, memory, law, others, refuse, delay or fault"
+#define KEYS                                                                                                           \
+    "profile, capacity, devices, clock, seed, jitter, watch, memory, law, others, cached, refuse, delay or fault"
 
 static void malformed_settings_are_named(void **state) {
     (void)state;
     assert_refused("capcity:1M",
                    "emulated machine: unknown key \"capcity\": expected " KEYS "; did you mean capacity?");
+    assert_refused("cached:1M", "cached:1M: profile demo is of no integrated device");
+    assert_refused("cached:much", "cached:much: expected bytes, as 64M or 67108864");
     assert_refused("speed:1", "unknown key \"speed\": expected " KEYS "; did you mean seed?");
     assert_refused("capacity", "\"capacity\": expected key:value, with the keys " KEYS);
     assert_refused("capacity:", "capacity:: expected a value");

@@ -76,6 +76,12 @@ CASE(a_device_shares_one_address_space_with_the_host, "CUDA Driver API, Unified 
     CHECK_EQUAL(1, attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING));
 }
 
+CASE(a_device_says_whether_it_shares_the_hosts_memory,
+     REFERENCE "cuDeviceGetAttribute: CU_DEVICE_ATTRIBUTE_INTEGRATED") {
+    const int integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED);
+    CHECK(integrated == 0 || integrated == 1);
+}
+
 CASE(a_device_has_a_compute_capability,
      REFERENCE "cuDeviceGetAttribute: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR") {
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 5);

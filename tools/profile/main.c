@@ -154,6 +154,7 @@ static bool describe(struct bench *bench, const struct options *options, struct 
     }
     *subject = (struct subject){.emulated = info.emulated,
                                 .virtual_clock = weir__device_takes_turns(bench->device),
+                                .integrated = bench->device->integrated,
                                 .ordinal = options->device,
                                 .repeats = options->repeats,
                                 .capacity_bytes = info.capacity_bytes,

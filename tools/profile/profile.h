@@ -134,7 +134,7 @@ bool measure_calls(struct bench *bench, struct call_cost costs[CALLS]);
 struct subject {
     char name[64];
     char profile[32]; /* of the emulated machine, else "" */
-    bool emulated, virtual_clock;
+    bool emulated, virtual_clock, integrated;
     int ordinal, driver_version, repeats;
     size_t capacity_bytes, page_bytes;
     const char *arithmetic; /* as the caller says it, or NULL */

@@ -95,6 +95,7 @@ static void put_head(FILE *out, const struct subject *subject) {
                 subject->virtual_clock ? "virtual" : "real");
     else
         fprintf(out, "%-24s = measured by weir-profile\n", "note");
+    if (subject->integrated) fprintf(out, "%-24s = yes # as the driver reports it\n", "integrated");
     fprintf(out, "%-24s = %zu B # as the driver reports it\n", "capacity", subject->capacity_bytes);
     fprintf(out, "%-24s = %zu B # the least, as the driver reports it\n\n", "granularity", subject->page_bytes);
 }
