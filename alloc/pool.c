@@ -216,17 +216,6 @@ void weir_pool_destroy(struct weir_pool *pool) {
 
 /* ---- alloc ------------------------------------------------------------------------------------------------------ */
 
-static enum weir_status refuse(struct weir_pool *pool, const struct weir__request *request) {
-    weir__refuse(pool, request);
-    weir__trace_refused(pool->trace, request->requested_bytes, pool->refusal.stream);
-    return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL,
-                      "%zu bytes for %s can't be had: of %zu bytes, %zu are live, %zu idle on it, %zu idle on other "
-                      "streams, %zu not taken%s (weir_pool_report has more)",
-                      request->requested_bytes, pool->refused_stream, pool->limit_bytes, pool->live_bytes,
-                      pool->refusal.idle_asker_bytes, pool->refusal.idle_others_bytes, pool->refusal.untaken_bytes,
-                      pool->driver_refused ? ", since the driver had no more" : "");
-}
-
 static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__request *request,
                                    struct weir__extent **out) {
     struct weir__extent *block = pool->zero_spare;
@@ -256,15 +245,28 @@ static enum weir_status serve(struct weir_pool *pool, struct weir__request *requ
     return status;
 }
 
+/* (unlocks) */
+static size_t ask_free_bytes(struct weir_pool *pool) {
+    pthread_mutex_unlock(&pool->lock);
+    const size_t free_bytes = weir__device_free_bytes(pool);
+    pthread_mutex_lock(&pool->lock);
+    return free_bytes;
+}
+
 static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     if (request->requested_bytes == 0) return alloc_zero(pool, request, out);
-    if (request->requested_bytes > SIZE_MAX / 4) return refuse(pool, request);
+    if (request->requested_bytes > SIZE_MAX / 4) return weir__refuse(pool, request, ask_free_bytes(pool));
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     enum weir_status status = serve(pool, request, out);
     struct weir__reclaim_round round = weir__reclaim_start(pool);
     while (status == WEIR_OUT_OF_MEMORY && weir__reclaim_next(pool, request, &round))
         status = serve(pool, request, out);
-    return status == WEIR_OUT_OF_MEMORY ? refuse(pool, request) : status;
+    while (status == WEIR_OUT_OF_MEMORY) {
+        const size_t free_bytes = ask_free_bytes(pool); /* for the report; host functions may free some meanwhile */
+        if (!empty_inbox(pool)) return weir__refuse(pool, request, free_bytes);
+        status = serve(pool, request, out);
+    }
+    return status;
 }
 
 /* The noted uses are up to now; so is everything on the slot that the free names. */

@@ -151,8 +151,19 @@ void weir__account_rename(struct weir_pool *pool, uint32_t from, uint32_t to, si
 void weir__account_gone(struct weir_pool *pool, uint32_t slot);
 /* What this thread has spent in the driver was for a slot; WEIR__SLOT_NONE: for no stream. */
 void weir__charge(struct weir_pool *pool, uint32_t slot);
-void weir__refuse(struct weir_pool *pool, const struct weir__request *request);
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes);
+
+/* ---- the refusal (refusal.c) ------------------------------------------------------------------------------------ */
+
+#define WEIR__FREE_NOT_KNOWN SIZE_MAX
+
+/* Gives: what is free on the device as its driver says now, or WEIR__FREE_NOT_KNOWN: in host functions, and where the
+ * driver does not answer. Needs: the lock is not held. Only for what is told; nothing is decided by it. */
+size_t weir__device_free_bytes(const struct weir_pool *pool);
+/* Gives: what fills the device now; no asker: WEIR__SLOT_NONE. */
+struct weir_pool_refusal weir__parts(const struct weir_pool *pool, uint32_t slot, size_t free_bytes);
+/* Counts and keeps a refusal. Gives: WEIR_OUT_OF_MEMORY, with a sentence. */
+enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request *request, size_t free_bytes);
 
 /* ---- the arena's extents (arena.c) ------------------------------------------------------------------------------ */
 

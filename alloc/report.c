@@ -29,47 +29,93 @@ static const char *size_text(size_t bytes, char room[static 32]) {
     return room;
 }
 
-static void add_line(struct text *text, const char *what, size_t bytes, size_t limit) {
+static void add_line(struct text *text, const char *what, size_t bytes, size_t whole) {
     char room[32];
-    add(text, "  %-28s %12s  %5.1f %%\n", what, size_text(bytes, room), 100.0 * (double)bytes / (double)limit);
+    add(text, "  %-28s %12s  %5.1f %%\n", what, size_text(bytes, room), 100.0 * (double)bytes / (double)whole);
+}
+
+/* ---- what fills the device -------------------------------------------------------------------------------------- */
+
+/* Parts that sum to the capacity. */
+static void add_parts(struct text *text, const struct weir_pool_refusal *parts, bool asked) {
+    const size_t whole = parts->capacity_bytes;
+    add_line(text, "live", parts->live_bytes, whole);
+    if (asked) add_line(text, "idle, on the asking stream", parts->idle_asker_bytes, whole);
+    add_line(text, asked ? "idle, on other streams" : "idle", parts->idle_others_bytes, whole);
+    add_line(text, "being moved", parts->moving_bytes, whole);
+    add_line(text, "pages without an address", parts->unmapped_bytes, whole);
+    add_line(text, "not taken from the driver", parts->untaken_bytes, whole);
+    add_line(text, "held by others", parts->others_bytes, whole);
+    if (parts->limit_bytes < whole) add_line(text, "free, but above the limit", parts->above_limit_bytes, whole);
+    add_line(text, "all: the device's capacity", whole, whole);
 }
 
 static void add_refusal(const struct weir_pool *pool, struct text *text) {
     const struct weir_pool_refusal *refusal = &pool->refusal;
-    char asked[32], limit[32];
-    add(text, "out of memory: %s for %s, in iteration %llu, with %s to use (policy %s)\n",
+    char asked[32], limit[32], largest[32];
+    add(text, "out of memory: %s for %s, in iteration %llu, with %s to use (%s, policy %s)\n",
         size_text(refusal->asked_bytes, asked), pool->refused_stream, (unsigned long long)refusal->iteration,
-        size_text(refusal->limit_bytes, limit), pool->policy->text);
-    add_line(text, "live", refusal->live_bytes, refusal->limit_bytes);
-    add_line(text, "idle, on the asking stream", refusal->idle_asker_bytes, refusal->limit_bytes);
-    add_line(text, "idle, on other streams", refusal->idle_others_bytes, refusal->limit_bytes);
-    add_line(text, "being moved", refusal->moving_bytes, refusal->limit_bytes);
-    add_line(text, "pages without an address", refusal->unmapped_bytes, refusal->limit_bytes);
-    add_line(text, "not taken from the driver", refusal->untaken_bytes, refusal->limit_bytes);
-    add_line(text, "largest idle run", refusal->largest_idle_bytes, refusal->limit_bytes);
+        size_text(refusal->limit_bytes, limit), pool->name, pool->policy->text);
+    add_parts(text, refusal, true);
+    add(text, "largest idle run: %s\n", size_text(refusal->largest_idle_bytes, largest));
 }
 
-static void add_state(const struct weir_pool *pool, struct text *text) {
+static void add_state(const struct weir_pool *pool, size_t free_bytes, struct text *text) {
+    const struct weir_pool_refusal parts = weir__parts(pool, WEIR__SLOT_NONE, free_bytes);
     char limit[32];
-    add(text, "pool of %s (policy %s), iteration %llu\n", size_text(pool->limit_bytes, limit), pool->policy->text,
-        (unsigned long long)pool->iteration);
-    add_line(text, "live", pool->live_bytes, pool->limit_bytes);
-    add_line(text, "idle", pool->idle_bytes, pool->limit_bytes);
-    add_line(text, "being moved", pool->moving_bytes, pool->limit_bytes);
-    add_line(text, "pages without an address", pool->unmapped_bytes, pool->limit_bytes);
-    add_line(text, "not taken from the driver", weir__untaken_bytes(pool), pool->limit_bytes);
+    add(text, "%s: %s to use (policy %s), iteration %llu\n", pool->name, size_text(pool->limit_bytes, limit),
+        pool->policy->text, (unsigned long long)pool->iteration);
+    add_parts(text, &parts, false);
+}
+
+/* ---- by stream -------------------------------------------------------------------------------------------------- */
+
+static bool is_shown(const struct weir_pool *pool, uint32_t i) {
+    const struct weir__slot *slot = pool->order.slots[i];
+    return i != WEIR__SLOT_GONE ? slot->open : slot->live_bytes + slot->idle_bytes + slot->allocs > 0;
 }
 
 static void add_streams(const struct weir_pool *pool, struct text *text) {
     add(text, "by stream, now:                live          idle     peak live     peak idle\n");
     for (uint32_t i = 0; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];
-        if (!slot->open || (i == WEIR__SLOT_GONE && slot->live_bytes + slot->idle_bytes == 0)) continue;
+        if (!is_shown(pool, i)) continue;
         char name[32], live[32], idle[32], peak_live[32], peak_idle[32];
         add(text, "  %-22s %12s  %12s  %12s  %12s\n", weir__slot_name(pool, i, name, sizeof name),
             size_text(slot->live_bytes, live), size_text(slot->idle_bytes, idle),
             size_text(slot->peak_live_bytes, peak_live), size_text(slot->peak_idle_bytes, peak_idle));
     }
+}
+
+/* Requests, and the time that they and the frees have lost. */
+static void add_costs(const struct weir_pool *pool, struct text *text) {
+    add(text, "by stream, so far:         requests     refused   host waits   memory calls    order calls\n");
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        const struct weir__slot *slot = pool->order.slots[i];
+        if (!is_shown(pool, i)) continue;
+        char name[32];
+        add(text, "  %-22s %10llu  %10llu  %8.2f ms    %8.2f ms    %8.2f ms\n",
+            weir__slot_name(pool, i, name, sizeof name), (unsigned long long)(slot->allocs + slot->refusals),
+            (unsigned long long)slot->refusals, (double)slot->host_wait_ns * 1e-6, (double)slot->memory_call_ns * 1e-6,
+            (double)slot->order_call_ns * 1e-6);
+    }
+}
+
+/* ---- what to try ------------------------------------------------------------------------------------------------ */
+
+static void add_limit_advice(const struct weir_pool *pool, struct text *text) {
+    const struct weir_pool_refusal *refusal = &pool->refusal;
+    char room[32];
+    if (refusal->limit_bytes < refusal->capacity_bytes)
+        add(text, "  a higher limit: beyond it the device has %s free\n", size_text(refusal->above_limit_bytes, room));
+    if (pool->driver_refused)
+        add(text,
+            "  fewer other users of the device: the driver had no more memory, though the limit was not reached; "
+            "others hold %s\n",
+            size_text(refusal->others_bytes, room));
+    else if (refusal->others_bytes > refusal->capacity_bytes / 20)
+        add(text, "  fewer other users of the device: other pools and programs hold %s\n",
+            size_text(refusal->others_bytes, room));
 }
 
 static void add_advice(const struct weir_pool *pool, struct text *text) {
@@ -80,15 +126,9 @@ static void add_advice(const struct weir_pool *pool, struct text *text) {
         add(text, "  policy:latency, which lets the asking stream use what is idle on other streams\n");
     if (refusal->asked_bytes > limit)
         add(text, "  a smaller request: this one alone is larger than the limit\n");
-    else if (refusal->live_bytes + refusal->asked_bytes > limit)
+    else if (refusal->live_bytes > limit - refusal->asked_bytes)
         add(text, "  a smaller batch or shorter sequences, or the offload engine: live and asked exceed the limit\n");
-    if (pool->limit_bytes < pool->capacity_bytes) {
-        char room[32];
-        add(text, "  a higher limit: the device has %s\n", size_text(pool->capacity_bytes, room));
-    }
-    if (pool->driver_refused)
-        add(text,
-            "  fewer other users of the device: the driver had no more memory, though the limit was not reached\n");
+    add_limit_advice(pool, text);
     add(text,
         "  recording the run with WEIR_TRACE=FILE and `weir-replay FILE --scan`: the smallest device that does\n");
 }
@@ -97,12 +137,14 @@ size_t weir_pool_report(struct weir_pool *pool, char *text_out, size_t room) {
     struct text text = {.at = text_out, .room = text_out == NULL ? 0 : room};
     if (text.room > 0) text_out[0] = 0;
     if (pool == NULL || weir__forked()) return 0;
+    const size_t free_bytes = weir__device_free_bytes(pool);
     weir__pool_lock(pool);
     if (pool->was_refused)
         add_refusal(pool, &text);
     else
-        add_state(pool, &text);
+        add_state(pool, free_bytes, &text);
     add_streams(pool, &text);
+    add_costs(pool, &text);
     if (pool->was_refused) add_advice(pool, &text);
     weir__pool_unlock(pool);
     return text.length;

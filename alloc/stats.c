@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accounts, statistics by stream, and the refusal. */
+/* Accounts, and statistics of the pool and by stream. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,30 +113,6 @@ const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *r
     return room;
 }
 
-void weir__refuse(struct weir_pool *pool, const struct weir__request *request) {
-    const struct weir__slot *slot = pool->order.slots[request->slot];
-    weir__account_short(pool, request->slot);
-    pool->out_of_memory++;
-    pool->order.slots[request->slot]->refusals++;
-    pool->was_refused = true;
-    pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
-    pool->refusal = (struct weir_pool_refusal){
-        .size = sizeof pool->refusal,
-        .asked_bytes = request->requested_bytes,
-        .stream = slot->stream,
-        .iteration = pool->iteration,
-        .limit_bytes = pool->limit_bytes,
-        .live_bytes = pool->live_bytes,
-        .idle_asker_bytes = slot->idle_bytes,
-        .idle_others_bytes = pool->idle_bytes - slot->idle_bytes,
-        .moving_bytes = pool->moving_bytes,
-        .unmapped_bytes = pool->unmapped_bytes,
-        .untaken_bytes = weir__untaken_bytes(pool),
-        .largest_idle_bytes = pool->policy->largest_idle(pool, request->slot),
-    };
-    weir__slot_name(pool, request->slot, pool->refused_stream, sizeof pool->refused_stream);
-}
-
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
 enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
@@ -225,20 +201,5 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
         if (at < room) tell_into(pool, i, size, (char *)stats + at * size);
     }
     weir__pool_unlock(pool);
-    return WEIR_OK;
-}
-
-enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal) {
-    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_refusal");
-    if (status != WEIR_OK) return status;
-    if (refusal == NULL || refusal->size < sizeof refusal->size)
-        return WEIR__INVALID("weir_pool_get_refusal: refusal->size must be sizeof(struct weir_pool_refusal)");
-    weir__pool_lock(pool);
-    bool refused = pool->was_refused;
-    struct weir_pool_refusal last = pool->refusal;
-    weir__pool_unlock(pool);
-    if (!refused) return WEIR_NOT_READY;
-    last.size = refusal->size < sizeof last ? refusal->size : sizeof last;
-    memcpy(refusal, &last, last.size);
     return WEIR_OK;
 }

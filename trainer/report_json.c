@@ -73,6 +73,9 @@ static json_t *refusal_json(struct weir_pool *pool) {
     put(object, "unmapped_bytes", bytes_of(r.unmapped_bytes));
     put(object, "untaken_bytes", bytes_of(r.untaken_bytes));
     put(object, "largest_idle_bytes", bytes_of(r.largest_idle_bytes));
+    put(object, "capacity_bytes", bytes_of(r.capacity_bytes));
+    put(object, "others_bytes", bytes_of(r.others_bytes));
+    put(object, "above_limit_bytes", bytes_of(r.above_limit_bytes));
     return object;
 }
 

@@ -218,8 +218,10 @@ struct weir_stream_stats {
 #undef WEIR_STREAM_STATS_FIELD
 };
 
-/* The last refused request: what filled the device at that moment. The parts sum to the limit:
- * live + idle_asker + idle_others + moving + unmapped + untaken; while more is held than a lowered limit, to what is held. */
+/* The last refused request: what filled the device at that moment. The parts sum to the capacity:
+ * live + idle_asker + idle_others + moving + unmapped (what the pool holds) + untaken + others + above_limit.
+ * What the driver has free is asked for right after the refusal; inside a host function, or where the driver does not answer,
+ * all that the pool does not hold counts as free. */
 struct weir_pool_refusal {
     size_t size; /* in: sizeof(struct weir_pool_refusal) */
     size_t asked_bytes;
@@ -231,8 +233,11 @@ struct weir_pool_refusal {
     size_t idle_others_bytes; /* idle on other streams */
     size_t moving_bytes;
     size_t unmapped_bytes;
-    size_t untaken_bytes;      /* limit - held; 0 while more is held than a lowered limit */
+    size_t untaken_bytes;      /* free, and within the limit */
     size_t largest_idle_bytes; /* largest idle run the asking stream could have used */
+    size_t capacity_bytes;     /* memory of the device */
+    size_t others_bytes;       /* held by others of the device: its other pools, other programs, the driver itself */
+    size_t above_limit_bytes;  /* free, but beyond the limit */
 };
 
 WEIR_API void weir_pool_name_stream(struct weir_pool *pool, weir_stream stream, const char *name);
@@ -247,8 +252,8 @@ WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, str
                                                      size_t room, size_t *count);
 /* Gives: the last refusal; WEIR_NOT_READY when there was none. */
 WEIR_API enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal);
-/* Writes a report for people: the last refusal if there was one, else the state now; what fills the device, by stream,
- * and what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
+/* Writes a report for people: the last refusal if there was one, else the state now; what fills the device, by stream
+ * what is there and what it cost, and after a refusal what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
 WEIR_API size_t weir_pool_report(struct weir_pool *pool, char *text, size_t room);
 /* The debug walk: every invariant of the pool. Fails: WEIR_BROKEN, the message says which and where. */
 WEIR_API enum weir_status weir_pool_check(struct weir_pool *pool);

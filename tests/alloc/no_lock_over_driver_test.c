@@ -8,7 +8,18 @@
 
 #include "support.h"
 
-enum held { PAGE_CREATE, PAGE_MAP, PAGE_UNMAP, SET_ACCESS, EVENT_RECORD, STREAM_WAIT, PAGE_RELEASE, MEMORY_FREE, NONE };
+enum held {
+    PAGE_CREATE,
+    PAGE_MAP,
+    PAGE_UNMAP,
+    SET_ACCESS,
+    EVENT_RECORD,
+    STREAM_WAIT,
+    PAGE_RELEASE,
+    MEMORY_FREE,
+    MEMORY_INFO,
+    NONE
+};
 
 static const struct weir__driver *real;
 static struct weir__driver slow;
@@ -50,6 +61,7 @@ SLOW(page_set_access, SET_ACCESS, (CUdeviceptr address, size_t bytes, const CUme
      (address, bytes, access, count))
 SLOW(page_release, PAGE_RELEASE, (CUmemGenericAllocationHandle handle), (handle))
 SLOW(memory_free, MEMORY_FREE, (CUdeviceptr address), (address))
+SLOW(memory_info, MEMORY_INFO, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
 SLOW(event_record, EVENT_RECORD, (CUevent event, CUstream stream), (event, stream))
 SLOW(stream_wait, STREAM_WAIT, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
@@ -69,6 +81,7 @@ static void use_slow_driver(void) {
     slow.page_set_access = slow_page_set_access;
     slow.page_release = slow_page_release;
     slow.memory_free = slow_memory_free;
+    slow.memory_info = slow_memory_info;
     slow.event_record = slow_event_record;
     slow.stream_wait = slow_stream_wait;
     slow.stream_destroy = watched_stream_destroy;
@@ -165,6 +178,26 @@ static void creating_and_mapping_pages_holds_no_lock(void **state) {
     other_threads_go_on_while_one_is_held(PAGE_CREATE, 3 * PAGE, false);
     other_threads_go_on_while_one_is_held(PAGE_MAP, 3 * PAGE, false);
     other_threads_go_on_while_one_is_held(SET_ACCESS, 3 * PAGE, false);
+}
+
+/* A refusal asks what is free on the device; others go on, and are refused too, meanwhile. */
+static void being_refused_holds_no_lock(void **state) {
+    (void)state;
+    struct scene scene = open_scene();
+    OK(weir_device_synchronize(test_device()));
+    use_slow_driver();
+    struct request request = {.pool = scene.pool, .bytes = 11 * PAGE, .stream = scene.s0};
+    pthread_t thread = start_held(&request, MEMORY_INFO, CUDA_SUCCESS);
+    void *none = NULL;
+    OK(weir_pool_free(scene.pool, alloc(scene.pool, 512, scene.s1), scene.s1));
+    assert_int_equal(weir_pool_alloc(scene.pool, 12 * PAGE, scene.s1, &none), WEIR_OUT_OF_MEMORY);
+    assert_true(weir_pool_report(scene.pool, NULL, 0) > 0);
+    OK(weir_pool_check(scene.pool));
+    let_go(thread);
+    use_real_driver();
+    assert_int_equal(request.status, WEIR_OUT_OF_MEMORY);
+    assert_int_equal(stats_of(scene.pool).out_of_memory, 2);
+    close_pool(scene.pool);
 }
 
 static void moving_pages_holds_no_lock(void **state) {
@@ -294,6 +327,7 @@ static void a_stream_is_not_destroyed_while_another_thread_records_on_it(void **
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
+        cmocka_unit_test(being_refused_holds_no_lock),
         cmocka_unit_test(moving_pages_holds_no_lock),
         cmocka_unit_test(waiting_for_another_stream_holds_no_lock),
         cmocka_unit_test(a_request_about_to_fail_waits_for_what_others_have_claimed),

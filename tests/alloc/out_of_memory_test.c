@@ -26,8 +26,9 @@ static void check_refusal(struct weir_pool *pool, size_t asked, weir_stream stre
     assert_int_equal(refusal.asked_bytes, asked);
     assert_ptr_equal(refusal.stream, stream);
     assert_int_equal(refusal.live_bytes + refusal.idle_asker_bytes + refusal.idle_others_bytes + refusal.moving_bytes +
-                         refusal.unmapped_bytes + refusal.untaken_bytes,
-                     refusal.limit_bytes);
+                         refusal.unmapped_bytes + refusal.untaken_bytes + refusal.others_bytes +
+                         refusal.above_limit_bytes,
+                     refusal.capacity_bytes);
 }
 
 static void check_same(const struct weir_pool_stats *a, const struct weir_pool_stats *b) {

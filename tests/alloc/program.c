@@ -155,9 +155,9 @@ static void check_refusal(size_t bytes, const struct model_request *request) {
         model_fail("the refusal of %zu bytes says %zu, and that %zu are live of %zu", bytes, refusal.asked_bytes,
                    refusal.live_bytes, live_bytes);
     if (refusal.live_bytes + refusal.idle_asker_bytes + refusal.idle_others_bytes + refusal.moving_bytes +
-            refusal.unmapped_bytes + refusal.untaken_bytes !=
-        refusal.limit_bytes)
-        model_fail("the parts of the refusal of %zu bytes don't sum to the limit", bytes);
+            refusal.unmapped_bytes + refusal.untaken_bytes + refusal.others_bytes + refusal.above_limit_bytes !=
+        refusal.capacity_bytes)
+        model_fail("the parts of the refusal of %zu bytes don't sum to the capacity", bytes);
 }
 
 static void filled(struct slot *slot, const struct operation *operation) {
@@ -467,7 +467,7 @@ static void bad_call(struct slot *slot, const struct operation *operation) {
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
 static void sum_of_streams(void) {
-    struct weir_stream_stats stats[64];
+    struct weir_stream_stats stats[64] = {{.size = sizeof *stats}};
     size_t count = 0, live = 0, idle = 0;
     EXPECT(WEIR_OK, weir_pool_get_stream_stats(world.pool, stats, 64, &count));
     for (size_t i = 0; i < count && i < 64; i++) {

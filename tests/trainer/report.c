@@ -135,8 +135,9 @@ static void a_run_out_of_memory_tells_who_asked_and_what_filled_the_device(void 
     assert_true(json_is_string(json_object_get(refusal, "stream")) && json_is_string(json_object_get(root, "message")));
     assert_int_equal(integer(refusal, "live_bytes") + integer(refusal, "idle_asker_bytes") +
                          integer(refusal, "idle_others_bytes") + integer(refusal, "moving_bytes") +
-                         integer(refusal, "unmapped_bytes") + integer(refusal, "untaken_bytes"),
-                     integer(refusal, "limit_bytes"));
+                         integer(refusal, "unmapped_bytes") + integer(refusal, "untaken_bytes") +
+                         integer(refusal, "others_bytes") + integer(refusal, "above_limit_bytes"),
+                     integer(refusal, "capacity_bytes"));
     assert_null(json_object_get(one, "pool_report"));
     json_decref(root);
 }

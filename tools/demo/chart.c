@@ -49,6 +49,11 @@ static bool had_memory(const struct timeline *timeline, size_t stream) {
 
 static size_t larger(size_t one, size_t other) { return one > other ? one : other; }
 
+static size_t held_of(const struct refusal *refusal) {
+    return refusal->live_bytes + refusal->idle_asker_bytes + refusal->idle_others_bytes + refusal->moving_bytes +
+           refusal->unmapped_bytes;
+}
+
 void chart_frame_make(struct chart_frame *frame, const struct run *const *runs, size_t count) {
     *frame = (struct chart_frame){0};
     size_t top = 1;
@@ -56,8 +61,7 @@ void chart_frame_make(struct chart_frame *frame, const struct run *const *runs, 
         const struct rank_figures *rank = run_subject(runs[i]);
         const struct timeline *timeline = &rank->timeline;
         top = larger(top, rank->capacity_bytes);
-        if (rank->refused)
-            top = larger(top, rank->refusal.limit_bytes - rank->refusal.untaken_bytes + rank->refusal.asked_bytes);
+        if (rank->refused) top = larger(top, held_of(&rank->refusal) + rank->refusal.asked_bytes);
         frame->steps = fmax(frame->steps, (double)runs[i]->steps_asked);
         if (timeline->sample_count && timeline->samples[0].step < 1) frame->before = 0.25;
         for (size_t s = 0; s < timeline->stream_count; s++)
@@ -189,7 +193,7 @@ static void height_marks_write(const struct chart_frame *frame, FILE *out) {
 
 static void refusal_write(const struct chart_frame *frame, const struct rank_figures *rank, int x, FILE *out) {
     const struct refusal *refusal = &rank->refusal;
-    size_t held = refusal->limit_bytes - refusal->untaken_bytes;
+    size_t held = held_of(refusal);
     double low = height(frame, held) / HIGH * 100.0, high = height(frame, held + refusal->asked_bytes) / HIGH * 100.0;
     double left = (double)x / WIDE * 100.0;
     fprintf(out, "<i class=\"asked\" style=\"left:%.2f%%;top:%.2f%%;height:%.2f%%\"></i>\n", left, high, low - high);

@@ -34,7 +34,7 @@ struct stream_figures {
     size_t live_bytes, idle_bytes, peak_live_bytes, peak_idle_bytes;
 };
 
-/* The request that was refused: the parts sum to limit_bytes. */
+/* The request that was refused: the parts that the pool held, and what it had not taken of its limit. */
 struct refusal {
     char stream[DEMO_NAME_ROOM];
     size_t asked_bytes, limit_bytes, live_bytes, idle_asker_bytes, idle_others_bytes;
