@@ -237,11 +237,15 @@ static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__re
     return WEIR_OK;
 }
 
+static enum weir_status alloc_under_limit(struct weir_pool *pool, struct weir__request *request,
+                                          struct weir__extent **out) {
+    return weir__limit_has_room(pool, request->bytes) ? pool->policy->alloc(pool, request, out) : WEIR_OUT_OF_MEMORY;
+}
+
 static enum weir_status serve(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
-    if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY;
     enum weir_status status;
-    do status = pool->policy->alloc(pool, request, out);
-    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some while it waited */
+    do status = alloc_under_limit(pool, request, out);
+    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some meanwhile */
     return status;
 }
 

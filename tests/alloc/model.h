@@ -64,6 +64,7 @@ struct model_state {
 };
 /* Blocks of no bytes are not seen: the program adds its own. */
 struct model_state model_now(void);
+void model_reset_peaks(void);
 /* Compares all that is known with what the pool says. Needs: no call in flight. `refusals`: as counted by the program;
  * `empty`: live blocks of no bytes, `empty_allocs`, `empty_frees`: so far. */
 struct model_empty {

@@ -42,7 +42,8 @@ static struct {
     struct journal *journal;
     struct weir_device *device;
     struct weir_pool *pool;
-    size_t others_bytes;
+    size_t others_bytes, limit_bytes;
+    size_t most_held_bytes; /* max(limit, held when it was lowered) */
     struct stream streams[PROGRAM_MOST_STREAMS];
     struct slot slots[SLOTS + 1];
     weir_event events[PROGRAM_MOST_THREADS];
@@ -76,6 +77,8 @@ static void mix(uint64_t value) {
 
 static void compare(void) {
     if (!world.plan->real_threads) model_compare(world.pool, world.refusals, world.empty);
+    if (model_now().held_bytes > world.most_held_bytes)
+        model_fail("%zu bytes are held, when the most is %zu", model_now().held_bytes, world.most_held_bytes);
 }
 
 static void walk(void) { EXPECT(WEIR_OK, weir_pool_check(world.pool)); }
@@ -137,7 +140,7 @@ static void note(struct slot *slot, unsigned stream) {
 
 static size_t limit_pages(void) {
     const size_t left = world.plan->capacity_bytes - world.others_bytes;
-    return (left < world.plan->limit_bytes ? left : world.plan->limit_bytes) / PAGE;
+    return (left < world.limit_bytes ? left : world.limit_bytes) / PAGE;
 }
 
 static void check_refusal(size_t bytes, const struct model_request *request) {
@@ -158,6 +161,9 @@ static void check_refusal(size_t bytes, const struct model_request *request) {
             refusal.unmapped_bytes + refusal.untaken_bytes + refusal.others_bytes + refusal.above_limit_bytes !=
         refusal.capacity_bytes)
         model_fail("the parts of the refusal of %zu bytes don't sum to the capacity", bytes);
+    if (refusal.others_bytes != world.others_bytes)
+        model_fail("the refusal of %zu bytes says that others hold %zu, which is %zu", bytes, refusal.others_bytes,
+                   world.others_bytes);
 }
 
 static void filled(struct slot *slot, const struct operation *operation) {
@@ -399,6 +405,30 @@ static void others(const struct operation *operation) {
     world.others_bytes = bytes;
 }
 
+/* Only where no other call can be under way. */
+static void limit(const struct operation *operation) {
+    size_t bytes = world.plan->limit_bytes;
+    if (world.plan->real_threads) return;
+    if (operation->way % 4 == 0) {
+        EXPECT(WEIR_OK, weir_pool_reset_peaks(world.pool));
+        model_reset_peaks();
+        return;
+    }
+    if (operation->way % 4 == 1) bytes = (1 + operation->work % (bytes / PAGE)) * PAGE;
+    EXPECT(WEIR_INVALID, weir_pool_set_limit(world.pool, world.plan->capacity_bytes + 1));
+    EXPECT(WEIR_OK, weir_pool_set_limit(world.pool,
+                                        bytes + operation->work % PAGE % (bytes < world.plan->limit_bytes ? PAGE : 1)));
+    world.limit_bytes = bytes;
+    world.most_held_bytes = model_now().held_bytes > bytes ? model_now().held_bytes : bytes;
+}
+
+static void try_limit(const struct operation *operation) {
+    if (!world.plan->deterministic)
+        limit(operation);
+    else
+        EXPECT(WEIR_NOT_SUPPORTED, weir_pool_set_limit(world.pool, world.plan->limit_bytes));
+}
+
 /* ---- bad calls -------------------------------------------------------------------------------------------------- */
 
 /* Also of no bytes, or freed in a host function that has not run yet. */
@@ -466,18 +496,31 @@ static void bad_call(struct slot *slot, const struct operation *operation) {
 
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
+static void same_sum(const char *what, uint64_t streams, uint64_t pool) {
+    if (streams != pool)
+        model_fail("%s: the streams have %llu, the pool %llu", what, (unsigned long long)streams,
+                   (unsigned long long)pool);
+}
+
 static void sum_of_streams(void) {
-    struct weir_stream_stats stats[64] = {{.size = sizeof *stats}};
-    size_t count = 0, live = 0, idle = 0;
-    EXPECT(WEIR_OK, weir_pool_get_stream_stats(world.pool, stats, 64, &count));
-    for (size_t i = 0; i < count && i < 64; i++) {
-        live += stats[i].live_bytes;
-        idle += stats[i].idle_bytes;
+    enum { MOST = 128 };
+    struct weir_stream_stats stats[MOST] = {{.size = sizeof *stats}}, sum = {0};
+    size_t count = 0;
+    EXPECT(WEIR_OK, weir_pool_get_stream_stats(world.pool, stats, MOST, &count));
+    if (count > MOST) model_fail("the pool knows %zu streams, of %u", count, world.plan->streams);
+    for (size_t i = 0; i < count; i++) {
+#define ADD(type, name, text) sum.name += stats[i].name;
+        WEIR_STREAM_STATS_LIST(ADD)
+#undef ADD
     }
-    struct weir_pool_stats all = stats_of(world.pool);
-    if (count <= 64 && (live != all.live_bytes || idle != all.idle_bytes))
-        model_fail("streams have %zu bytes live and %zu idle, in all it is %zu and %zu", live, idle, all.live_bytes,
-                   all.idle_bytes);
+    const struct weir_pool_stats all = stats_of(world.pool);
+    same_sum("live bytes", sum.live_bytes, all.live_bytes);
+    same_sum("idle bytes", sum.idle_bytes, all.idle_bytes);
+    same_sum("allocs", sum.allocs, all.allocs);
+    same_sum("frees", sum.frees, all.frees);
+    same_sum("refusals", sum.refusals, all.out_of_memory);
+    same_sum("device waits", sum.device_waits, all.device_waits);
+    same_sum("pages moved", sum.pages_moved, all.pages_moved);
 }
 
 static void look(void) {
@@ -514,6 +557,9 @@ static void operate(const struct operation *operation) {
         break;
     case PROGRAM_OTHERS:
         others(operation);
+        break;
+    case PROGRAM_LIMIT:
+        try_limit(operation);
         break;
     case PROGRAM_BAD:
         bad_call(slot, operation);
@@ -566,6 +612,7 @@ static enum program_operation draw_kind(uint64_t *chance, const struct slot *slo
                 {PROGRAM_HOLD, 10},
                 {PROGRAM_TRIM, 4},
                 {PROGRAM_OTHERS, 1},
+                {PROGRAM_LIMIT, 2},
                 {PROGRAM_BAD, 10}};
     for (size_t i = 0; i < sizeof rare / sizeof *rare; i++) {
         if (kind < rare[i].share) return rare[i].operation;
@@ -683,6 +730,7 @@ void program_run(const struct plan *plan, const struct operation *given, size_t 
     memset(&world, 0, sizeof world);
     world.plan = plan;
     world.journal = journal;
+    world.limit_bytes = world.most_held_bytes = plan->limit_bytes;
     world.given = given;
     world.given_count = given_count;
     open_world();

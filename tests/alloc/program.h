@@ -31,6 +31,7 @@ enum { PROGRAM_MOST_STREAMS = 8, PROGRAM_MOST_THREADS = 8 };
     X(HOLD, "hold a stream back")                                                                                      \
     X(TRIM, "trim")                                                                                                    \
     X(OTHERS, "other processes take or give memory")                                                                   \
+    X(LIMIT, "set the limit, or the peaks anew")                                                                       \
     X(BAD, "bad call")                                                                                                 \
     X(LOOK, "walk, statistics, report")
 

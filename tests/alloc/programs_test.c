@@ -32,7 +32,7 @@
 #define SANITIZED 0
 #endif
 
-enum { OPERATIONS = 20000, MOST_JOBS = 16, SECONDS_OF_A_RUN = 300, SHRINK_RUNS = 4000, SHRINK_SECONDS = 120 };
+enum { OPERATIONS = 20000, MOST_JOBS = 16, SECONDS_OF_A_RUN = 300, SHRINK_RUNS = 4000, SHRINK_SECONDS = 60 };
 
 struct settings {
     uint64_t first, last;
