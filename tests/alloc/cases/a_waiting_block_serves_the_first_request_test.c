@@ -140,7 +140,7 @@ static void a_wait_that_does_not_end_is_given_up_once(void **state) {
         expect_refused(pool, 100 * MIB, s0);
         assert_true(now_ns() - since_ns >= LIMIT_NS); /* in vain, but for so long */
         assert_int_equal(stats_of(pool).host_waits, 1);
-        assert_true(stats_of(pool).host_wait_ns < 20 * LIMIT_NS);
+        assert_true(stats_of(pool).host_wait_ns < 400 * LIMIT_NS);
         open_gate(holes.gate);
         void *b = alloc(pool, 100 * MIB, s0); /* the very same request, now that it can be served */
         fill_and_check(s0, b, 100 * MIB);

@@ -10,7 +10,7 @@
 
 #include "tests/alloc/cases/scene.h"
 
-enum { THREADS = 4, CHILDREN = 100, MOST_SECONDS = 5 };
+enum { THREADS = 4, CHILDREN = 100, MOST_SECONDS = 30 };
 
 static struct weir_pool *pool;
 static weir_stream stream;

@@ -17,7 +17,7 @@ struct weir_pool *open_impatient_case(enum weir_policy policy, size_t bytes, uin
 }
 
 struct weir_pool *open_case(enum weir_policy policy, size_t bytes) {
-    return open_impatient_case(policy, bytes, 2000000000u);
+    return open_impatient_case(policy, bytes, 20000000000u);
 }
 
 void with_shared_pools(size_t bytes, void (*body)(struct weir_pool *pool)) {

@@ -9,7 +9,7 @@
 #define MIB ((size_t)8192)
 #define GIB (1024 * MIB)
 
-/* A pool of `bytes` that gives a wait up after 2 s, or the given time. */
+/* A pool of `bytes` that gives a wait up after 20 s, or the given time. */
 struct weir_pool *open_case(enum weir_policy policy, size_t bytes);
 struct weir_pool *open_impatient_case(enum weir_policy policy, size_t bytes, uint64_t wait_limit_ns);
 
