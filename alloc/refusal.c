@@ -5,6 +5,7 @@
 
 #include "alloc/pool.h"
 #include "alloc/trace.h"
+#include "device/budget.h"
 
 /* ---- what fills the device -------------------------------------------------------------------------------------- */
 
@@ -13,7 +14,7 @@ size_t weir__device_free_bytes(const struct weir_pool *pool) {
     if (weir__in_host_function() || weir__device_enter(pool->device) != WEIR_OK) return WEIR__FREE_NOT_KNOWN;
     const CUresult code = pool->device->driver->memory_info(&free_bytes, &total_bytes);
     weir__device_leave(pool->device);
-    return code == CUDA_SUCCESS ? free_bytes : WEIR__FREE_NOT_KNOWN;
+    return code == CUDA_SUCCESS ? weir__device_free(pool->device, free_bytes) : WEIR__FREE_NOT_KNOWN;
 }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }

@@ -82,6 +82,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
 static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status = WEIR_NOT_READY;
     while (status == WEIR_NOT_READY) {
+        if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY; /* it may change during a wait */
         struct weir__choice choice = weir__ladder_next(pool, request);
         status = take_step(pool, request, &choice, out);
     }

@@ -23,7 +23,7 @@ static void work(uint64_t *done) {
     weir_stream streams[2] = {new_stream(), new_stream()};
     for (;;) {
         weir_stream stream = streams[draw(&chance) % 2];
-        size_t bytes = 1 + draw(&chance) % (64 * MIB);
+        size_t bytes = 1 + draw(&chance) % (4 * MIB);
         void *at = alloc(pool, bytes, stream);
         queue_fill(stream, at, bytes, 0x44);
         queue_check(stream, at, bytes, 0x44);

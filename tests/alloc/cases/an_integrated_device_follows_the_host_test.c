@@ -69,6 +69,10 @@ static void a_pool_takes_what_the_driver_does_not_call_free(void **state) {
     assert_int_equal(stats_of(pool).limit_bytes, 80 * REAL_GIB);
     void *block = alloc(pool, 60 * REAL_GIB, NULL);
     expect_refused(pool, 21 * REAL_GIB, NULL);
+    struct weir_pool_refusal refusal = {.size = sizeof refusal};
+    OK(weir_pool_get_refusal(pool, &refusal));
+    assert_int_equal(refusal.untaken_bytes, 20 * REAL_GIB);
+    assert_int_equal(refusal.others_bytes, 0); /* page cache is nobody's */
     void *rest = alloc(pool, 20 * REAL_GIB, NULL);
     OK(weir_pool_free(pool, rest, NULL));
     OK(weir_pool_free(pool, block, NULL));

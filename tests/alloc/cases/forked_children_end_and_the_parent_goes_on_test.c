@@ -26,7 +26,7 @@ static void *alloc_and_free(void *argument) {
     uint64_t *done = argument, chance = (uint64_t)(done - rounds) + 1;
     weir_stream own = new_stream();
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-        size_t bytes = 1 + draw(&chance) % (16 * MIB);
+        size_t bytes = 1 + draw(&chance) % (4 * MIB);
         void *at = alloc(pool, bytes, own);
         queue_fill(own, at, bytes, 0x33);
         queue_check(own, at, bytes, 0x33);
