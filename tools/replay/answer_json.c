@@ -136,6 +136,7 @@ static void put_costs(FILE *out, const struct answer *answer) {
     put_count(out, "moved_bytes", outcome->moved_bytes);
     put_count(out, "device_waits", outcome->device_waits);
     put_count(out, "host_waits", outcome->host_waits);
+    put_count(out, "host_waits_steady", outcome->host_waits_steady);
     put_number(out, "host_wait_us", timed ? waited_us : (double)NAN, 3);
     put_number(out, "ns_per_op", outcome->cpu_ns_per_op, 1);
     put_count(out, "addresses_compared", outcome->addresses_compared);
@@ -151,7 +152,8 @@ static void put_point(FILE *out, const struct answer *answer, size_t pages) {
     } counts[] = {{"memory_calls_steady", outcome->memory_calls_steady},
                   {"page_moves", outcome->page_moves},
                   {"device_waits", outcome->device_waits},
-                  {"host_waits", outcome->host_waits}};
+                  {"host_waits", outcome->host_waits},
+                  {"host_waits_steady", outcome->host_waits_steady}};
     fprintf(out, "{\"capacity_bytes\":%" PRIu64 ", \"capacity_ratio\":", bytes_of(answer, pages));
     put_bare_number(out, answer_ratio(answer, pages), 6);
     fprintf(out, ", \"outcome\":\"%s\", \"slowdown\":", endings[outcome->ending]);

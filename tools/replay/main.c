@@ -67,9 +67,9 @@ static bool run_on(struct search *search, const size_t *pages, size_t count) {
 
 static bool run_curve(struct answer *answer, struct search *search, size_t *curve) {
     const struct options *options = answer->options;
-    if (options->curve_step == 0) return true;
-    for (uint64_t ratio = options->curve_from; ratio <= options->curve_to; ratio += options->curve_step)
-        curve[answer->curve_count++] = search_pages_of_ratio(search, ratio);
+    if (options->curve_count == 0) return true;
+    for (size_t i = 0; i < options->curve_count; i++)
+        curve[answer->curve_count++] = search_pages_of_ratio(search, options->curve[i]);
     answer->curve = curve;
     return run_on(search, curve, answer->curve_count);
 }
@@ -175,6 +175,7 @@ static int replay(struct options *options, const struct trace *trace) {
     if (setup.target == TARGET_PLUGIN && !try_library(&setup, machine.page_bytes, why, sizeof why))
         return say(why, EXIT_BAD_INPUT);
     search_begin(&search, &setup, run_and_say, options->jobs, machine.page_bytes);
+    search.coarse = options->coarse;
     size_t *curve = calloc(CURVE_MOST + 1, sizeof *curve);
     int status = curve != NULL ? answer_with(&answer, &search, curve) : say("no host memory", EXIT_FAILURE);
     free(curve);

@@ -105,19 +105,48 @@ static bool read_honest(const char *value, struct options *options, struct compl
     return complain(complaint, "--honest %.60s: expected a slowdown from 0.0001%% to 1000%%, as 1%%", value);
 }
 
-static bool read_curve(const char *value, struct options *options, struct complaint complaint) {
-    uint64_t *const part[] = {&options->curve_from, &options->curve_to, &options->curve_step};
-    const char *at = value;
-    for (int i = 0; i < 3 && at != NULL; i++) {
-        at = read_millionths(at, part[i]);
+/* In its place, once. */
+static bool add_to_curve(struct options *options, uint64_t ratio) {
+    size_t at = options->curve_count;
+    while (at > 0 && options->curve[at - 1] > ratio) at--;
+    if (at > 0 && options->curve[at - 1] == ratio) return true;
+    if (options->curve_count == CURVE_MOST) return false;
+    memmove(&options->curve[at + 1], &options->curve[at], (options->curve_count - at) * sizeof *options->curve);
+    options->curve[at] = ratio;
+    options->curve_count++;
+    return true;
+}
+
+/* One part of a list: RATIO or FROM:TO:STEP. Gives: what follows it, NULL: it is neither. */
+static const char *read_stretch(const char *at, uint64_t part[3]) {
+    size_t parts = 0;
+    for (bool more = true; more && at != NULL; parts++) {
+        if (parts == 3) return NULL;
+        at = read_millionths(at, &part[parts]);
         if (at != NULL && *at == 'x') at++;
-        if (at != NULL) at = *at == (i < 2 ? ':' : 0) ? at + (i < 2) : NULL;
+        more = at != NULL && *at == ':';
+        at += more;
     }
-    if (at == NULL || options->curve_from == 0 || options->curve_step == 0 || options->curve_to < options->curve_from)
-        return complain(complaint,
-                        "--curve %.60s: expected FROM:TO:STEP, multiples of the peak of live bytes, as 1.0:1.5:0.05",
-                        value);
-    uint64_t points = (options->curve_to - options->curve_from) / options->curve_step + 1;
+    if (at == NULL || parts == 2 || part[0] == 0) return NULL;
+    if (parts == 1) part[1] = part[0], part[2] = 1;
+    return part[2] == 0 || part[1] < part[0] ? NULL : at;
+}
+
+static bool read_curve(const char *value, struct options *options, struct complaint complaint) {
+    uint64_t points = 0;
+    for (const char *at = value; at != NULL;) {
+        uint64_t part[3];
+        const char *end = read_stretch(at, part);
+        if (end == NULL || (*end != 0 && *end != ','))
+            return complain(complaint,
+                            "--curve %.60s: expected FROM:TO:STEP or single ones, with commas between, multiples of "
+                            "the peak of live bytes, as 1.0:1.5:0.05 or 1.02,1.1",
+                            value);
+        points += (part[1] - part[0]) / part[2] + 1;
+        for (uint64_t ratio = part[0]; points <= CURVE_MOST && ratio <= part[1]; ratio += part[2])
+            add_to_curve(options, ratio);
+        at = *end == ',' ? end + 1 : NULL;
+    }
     if (points <= CURVE_MOST) return true;
     return complain(complaint, "--curve %.60s has %" PRIu64 " points, the limit is %d", value, points, CURVE_MOST);
 }
@@ -170,6 +199,7 @@ static bool read_timeline(const char *value, struct options *options, struct com
         return options->name = true;                                                                                   \
     }
 FLAG(scan)
+FLAG(coarse)
 FLAG(blind)
 FLAG(deterministic)
 FLAG(as_recorded)
@@ -197,7 +227,10 @@ typedef bool read_function(const char *value, struct options *options, struct co
     X(HONEST, honest, NEEDED, "honest", "P%",                                                                          \
       "finds the smallest device tried that, as every larger one tried, is at most P% slower than a\n"                 \
       "free allocator")                                                                                                \
-    X(CURVE, curve, NEEDED, "curve", "A:B:STEP", "runs at each of these multiples of the peak, as 1.0:1.5:0.05")       \
+    X(COARSE, coarse, NONE, "coarse", "",                                                                              \
+      "--scan and --honest bisect only, and do not look whether a larger device says otherwise")                       \
+    X(CURVE, curve, NEEDED, "curve", "LIST",                                                                           \
+      "runs at each of these multiples of the peak: FROM:TO:STEP or single ones, as 1.0:1.5:0.05,1.02")                \
     X(BLIND, blind, NONE, "blind", "", "hides events and waits from the pool: what a plug-in face sees")               \
     X(DETERMINISTIC, deterministic, NONE, "deterministic", "",                                                         \
       "the pool's addresses depend on the order of calls alone")                                                       \

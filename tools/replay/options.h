@@ -21,10 +21,11 @@ struct options {
     const char *profile;   /* NULL: the trace's, else gh200 */
     size_t capacity_bytes; /* 0: by ratio */
     uint64_t capacity_ratio;
-    uint64_t honest;                           /* the slowdown that is still good; 0: not asked */
-    uint64_t curve_from, curve_to, curve_step; /* curve_step 0: not asked */
+    uint64_t honest;            /* the slowdown that is still good; 0: not asked */
+    uint64_t curve[CURVE_MOST]; /* ratios, ascending */
+    size_t curve_count;         /* 0: not asked */
     enum replay_clock clock;
-    bool capacity_given, scan, blind, deterministic, as_recorded, help, version;
+    bool capacity_given, scan, coarse, blind, deterministic, as_recorded, help, version;
     const char *json_path;                      /* "": standard output; NULL: no JSON */
     const char *timeline_path;                  /* NULL: none */
     const char *allocator;                      /* as given; NULL: weir's own pool */

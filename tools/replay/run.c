@@ -361,7 +361,8 @@ static void forget_figures(struct outcome *outcome) {
     outcome->memory_calls = outcome->memory_calls_steady = NOT_KNOWN;
     outcome->order_calls = outcome->order_calls_steady = NOT_KNOWN;
     outcome->page_moves = outcome->moved_bytes = outcome->device_waits = NOT_KNOWN;
-    outcome->host_waits = outcome->host_wait_ns = outcome->uses_not_told = NOT_KNOWN;
+    outcome->host_waits = outcome->host_waits_steady = NOT_KNOWN;
+    outcome->host_wait_ns = outcome->uses_not_told = NOT_KNOWN;
 }
 
 static void settle_figures(struct replay *replay) {
@@ -373,6 +374,8 @@ static void settle_figures(struct replay *replay) {
         steady ? since(outcome->memory_calls, replay->before_steady.memory_calls) : outcome->memory_calls;
     outcome->order_calls_steady =
         steady ? since(outcome->order_calls, replay->before_steady.order_calls) : outcome->order_calls;
+    outcome->host_waits_steady =
+        steady ? since(outcome->host_waits, replay->before_steady.host_waits) : outcome->host_waits;
 }
 
 static void settle_times(struct replay *replay) {

@@ -48,6 +48,7 @@ struct outcome {
     uint64_t run_ns, steady_ns; /* of the virtual clock, up to the end of all work; 0 without one */
     uint64_t memory_calls, memory_calls_steady, order_calls, order_calls_steady; /* made by the target */
     uint64_t page_moves, moved_bytes, device_waits, host_waits, host_wait_ns;    /* in the whole run */
+    uint64_t host_waits_steady;
     uint64_t addresses_compared, addresses_equal; /* with those of the recorded run; 0: nothing to compare */
     uint64_t
         uses_not_told;    /* a plug-in without a record-stream function: uses that the replay had to wait for itself */

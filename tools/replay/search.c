@@ -407,8 +407,10 @@ bool search_find(struct search *search, bool scan, uint64_t honest, struct found
     if (!bisect(search, edges, 2)) return false;
     if (edges[0].wanted) found->min_pages = edges[0].high;
     if (edges[1].wanted) found->honest_pages = edges[1].high;
-    if (found->min_pages != 0 && !check_above(search, found->min_pages, true)) return false;
-    if (found->honest_pages != 0 && !settle_honest(search, honest, found)) return false;
+    if (search->coarse && found->honest_pages != 0 && found->honest_pages < found->min_pages)
+        found->honest_pages = found->min_pages;
+    if (!search->coarse && found->min_pages != 0 && !check_above(search, found->min_pages, true)) return false;
+    if (!search->coarse && found->honest_pages != 0 && !settle_honest(search, honest, found)) return false;
     return found->min_pages == 0 || list_exceptions(search, found);
 }
 

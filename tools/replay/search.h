@@ -23,6 +23,7 @@ struct search {
     run_function *run;
     unsigned jobs;
     size_t page_bytes;
+    bool coarse;   /* set after search_begin: search_find bisects and does not look above what it finds */
     char why[512]; /* after false: one sentence */
 
     struct search_point **points; /* all runs so far */

@@ -156,6 +156,7 @@ static const char *const keys[] = {"trace",
                                    "moved_bytes",
                                    "device_waits",
                                    "host_waits",
+                                   "host_waits_steady",
                                    "host_wait_us",
                                    "ns_per_op",
                                    "fluid_slowdown",
@@ -222,7 +223,21 @@ static void scan_honest_and_curve_are_answered_together(void **state) {
         number(point, "page_moves");
         number(point, "device_waits");
         number(point, "host_waits");
+        assert_true(number(point, "host_waits_steady") <= number(point, "host_waits"));
         number(point, "fluid_slowdown");
+    }
+    json_decref(json);
+}
+
+static void a_curve_is_of_stretches_and_single_ones_in_their_order(void **state) {
+    (void)state;
+    static const double ratios[] = {1.02, 1.1, 1.2, 1.25, 1.3};
+    json_t *json = replay_json("work.trace --profile demo --curve 1.25,1.1x:1.3:0.1,1.02,1.2", 0);
+    const json_t *curve = get(json, "curve");
+    assert_int_equal(json_array_size(curve), 5);
+    for (size_t i = 0; i < 5; i++) {
+        double ratio = number(json_array_get(curve, i), "capacity_ratio");
+        assert_true(ratio >= ratios[i] && ratio < ratios[i] + 0.03); /* in whole pages */
     }
     json_decref(json);
 }
@@ -420,6 +435,10 @@ static void bad_input_is_named_with_its_limit(void **state) {
         {"work.trace --curve 1.0:1.5", "FROM:TO:STEP"},
         {"work.trace --curve 1.5:1.0:0.1", "FROM:TO:STEP"},
         {"work.trace --curve 1:1.5:0", "FROM:TO:STEP"},
+        {"work.trace --curve 1:1.5:0.1:2", "FROM:TO:STEP"},
+        {"work.trace --curve 1.1,", "FROM:TO:STEP"},
+        {"work.trace --curve 0", "FROM:TO:STEP"},
+        {"work.trace --curve 1:500:0.5,1.1,1:2:0.5", "1003 points, the limit is 1000"},
         {"work.trace --curve 1:1000:0.5", "1999 points, the limit is 1000"},
         {"work.trace --jobs 0", "from 1 to 256"},
         {"work.trace --jobs 257", "from 1 to 256"},
@@ -457,6 +476,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_there_and_what_was_not_asked_is_null),
         cmocka_unit_test(scan_honest_and_curve_are_answered_together),
+        cmocka_unit_test(a_curve_is_of_stretches_and_single_ones_in_their_order),
         cmocka_unit_test(the_answer_does_not_depend_on_how_many_runs_are_made_at_a_time),
         cmocka_unit_test(a_device_larger_than_a_pool_can_notice_gives_the_same_run),
         cmocka_unit_test(without_work_there_is_no_slowdown),

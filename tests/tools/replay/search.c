@@ -188,6 +188,27 @@ static void devices_below_the_edge_that_complete_are_listed(void **state) {
     search_end(&search);
 }
 
+static void a_coarse_search_looks_at_nothing_above(void **state) {
+    (void)state;
+    made_up.enough = 12000;
+    made_up.fails = (struct stretch){12210, 12450};
+    made_up.quick = 12600;
+    made_up.slow = (struct stretch){12650, 12900}; /* none of the grid */
+    struct found found = find(1, true, 5 * PERCENT);
+    const size_t runs = made_up.runs;
+    assert_true(found.honest_pages > 12900 && found.fails_above_count > 0);
+    search_found_free(&found);
+    struct search search = search_with(1);
+    search.coarse = true;
+    made_up.runs = 0;
+    assert_true(search_find(&search, true, 5 * PERCENT, &found));
+    assert_in_range(found.min_pages, 12000, 12000 + TOLERANCE);
+    assert_in_range(found.honest_pages, 12600, 13000 + TOLERANCE);
+    assert_true(made_up.runs < runs * 2 / 3);
+    search_found_free(&found);
+    search_end(&search);
+}
+
 static bool same_list(const size_t *one, size_t one_count, const size_t *other, size_t other_count) {
     return one_count == other_count && (one_count == 0 || memcmp(one, other, one_count * sizeof *one) == 0);
 }
@@ -410,6 +431,7 @@ int main(void) {
         cmocka_unit_test_setup(what_holds_more_than_it_needs_is_searched_up_to_plenty, reset),
         cmocka_unit_test_setup(devices_that_fail_above_the_smallest_are_listed, reset),
         cmocka_unit_test_setup(devices_below_the_edge_that_complete_are_listed, reset),
+        cmocka_unit_test_setup(a_coarse_search_looks_at_nothing_above, reset),
         cmocka_unit_test_setup(the_answer_does_not_depend_on_how_many_runs_are_made_at_a_time, reset),
         cmocka_unit_test_setup(idle_cpus_make_the_next_halvings_runs, reset),
         cmocka_unit_test_setup(honest_is_the_smallest_from_which_all_larger_ones_are_good, reset),
