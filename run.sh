@@ -258,7 +258,7 @@ bench_replay() {
         say "making traces"
         build/bin/weir-trace gen suite "$out/made" 2> "$out/log" || die "$(cat "$out/log")"
         for file in "$out"/made/*.trace.gz; do traces+=("made/$(basename "$file" .trace.gz)=$file"); done
-        traces+=(--laws=page)
+        traces+=(--laws=page --blind=no)
         for file in "$shared"/gen/*.trace.gz; do
             [ ! -f "$file" ] || traces+=("shared/$(basename "$file" .trace.gz)=$file")
         done

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How large a device must be, and what it costs to do with less: weir-replay over many traces, the policy per-stream
  * beside weir's own, under each law of what the driver's memory calls cost. Prints a table beside what PyTorch's
- * allocator needed (baseline.tsv), and how fast the replay itself is.
+ * allocator needed (baseline.tsv), what weir's own policy reaches of its goals, and how fast the replay itself is.
  *
- * Usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=LIST] NAME=TRACE ...
- * --laws is for the traces that follow it. A trace that does not say how long work takes is replayed without a clock,
+ * Usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=LIST] [--blind=yes|no] NAME=TRACE ...
+ * --laws and --blind (yes) are for the traces that follow them; blind runs are made beside those with a law. A trace that does not say how long work takes is replayed without a clock,
  * once. */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,35 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
+#include "bench/figures.h"
+#include "bench/replay.h"
 #include "tools/trace/trace.h"
 
-enum { EXIT_BAD_INPUT = 2, MOST_TRACES = 256, LAWS = 3, MOST_ROWS = MOST_TRACES * 2 * LAWS, SPEED_RUNS = 5 };
+enum { EXIT_BAD_INPUT = 2, SPEED_RUNS = 5 };
 
 #define SPEED_GOAL_CLOCK    0.5e6 /* operations a second */
 #define SPEED_GOAL_NO_CLOCK 2e6
 #define NEAR_BASELINE       0.05
-
-static const char *const law_names[LAWS] = {"page", "handle", "range"};
-
-struct subject {
-    char name[64];
-    const char *path;
-    bool laws[LAWS]; /* all false: it has no work */
-    double live_gib;
-    size_t operations;
-};
-
-/* One call of weir-replay. */
-struct row {
-    const struct subject *subject;
-    const char *allocator; /* weir, per-stream */
-    const char *law;       /* NULL: no clock */
-    char json_path[PATH_MAX];
-    pid_t process; /* while it runs */
-    json_t *report;
-};
 
 static struct bench {
     char replay[PATH_MAX];
@@ -89,7 +69,7 @@ static int read_laws(const char *list, bool laws[LAWS]) {
     return *list != 0 ? 0 : bad("--laws= names none of page, handle, range");
 }
 
-static int add_subject(const char *argument, const bool laws[LAWS]) {
+static int add_subject(const char *argument, const struct subject *as) {
     const char *equals = strchr(argument, '=');
     struct subject *subject = &bench.subjects[bench.subject_count];
     struct trace trace;
@@ -100,9 +80,12 @@ static int add_subject(const char *argument, const bool laws[LAWS]) {
     if (!trace_read(equals + 1, &trace, why, sizeof why)) return bad("%s", why);
     snprintf(subject->name, sizeof subject->name, "%.*s", (int)(equals - argument), argument);
     subject->path = equals + 1;
-    subject->live_gib = (double)trace.peak_live_bytes / (1 << 30);
+    subject->live_bytes = (double)trace.peak_live_bytes;
     subject->operations = trace.op_count;
-    for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && laws[i];
+    for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && as->laws[i];
+    subject->blind = trace.has_work && as->blind;
+    subject->repeats = goal_trace_repeats(&trace);
+    subject->family = goal_family(subject->name, subject->repeats);
     trace_free(&trace);
     bench.subject_count++;
     return 0;
@@ -116,23 +99,30 @@ static int read_jobs(const char *value) {
     return 0;
 }
 
-static int read_argument(const char *argument, bool laws[LAWS]) {
+static int read_blind(const char *value, bool *blind) {
+    *blind = strcmp(value, "yes") == 0;
+    return *blind || strcmp(value, "no") == 0 ? 0 : bad("--blind=%s: expected yes or no", value);
+}
+
+/* `as`: what holds for the traces that follow. */
+static int read_argument(const char *argument, struct subject *as) {
     const char *value = strchr(argument, '=') != NULL ? strchr(argument, '=') + 1 : "";
-    if (strncmp(argument, "--laws=", 7) == 0) return read_laws(value, laws);
+    if (strncmp(argument, "--laws=", 7) == 0) return read_laws(value, as->laws);
+    if (strncmp(argument, "--blind=", 8) == 0) return read_blind(value, &as->blind);
     if (strncmp(argument, "--jobs=", 7) == 0) return read_jobs(value);
     if (strncmp(argument, "--json=", 7) == 0) return *(bench.json_path = value) != 0 ? 0 : bad("--json= needs a file");
     if (strncmp(argument, "--baseline=", 11) == 0)
         return *(bench.baseline_path = value) != 0 ? 0 : bad("--baseline= needs a file");
     if (argument[0] == '-') return bad("unknown option %s", argument);
-    return add_subject(argument, laws);
+    return add_subject(argument, as);
 }
 
 static int read_arguments(int count, char **argument) {
-    bool laws[LAWS] = {true, true, true};
+    struct subject as = {.laws = {true, true, true}, .blind = true};
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     bench.jobs = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
     for (int i = 1; i < count; i++) {
-        int status = read_argument(argument[i], laws);
+        int status = read_argument(argument[i], &as);
         if (status != 0) return status;
     }
     if (bench.json_path == NULL) return bad("--json=FILE says where the figures go");
@@ -164,9 +154,9 @@ static bool find_replay(void) {
            access(bench.replay, X_OK) == 0;
 }
 
-static void add_row(const struct subject *subject, const char *allocator, const char *law) {
+static void add_row(const struct subject *subject, const char *allocator, const char *law, bool blind) {
     struct row *row = &bench.rows[bench.row_count];
-    *row = (struct row){.subject = subject, .allocator = allocator, .law = law};
+    *row = (struct row){.subject = subject, .allocator = allocator, .law = law, .blind = blind};
     snprintf(row->json_path, sizeof row->json_path, "%.4000s.%zu", bench.json_path, bench.row_count);
     bench.row_count++;
 }
@@ -178,10 +168,12 @@ static void list_rows(void) {
         const char *first = NULL;
         for (size_t law = LAWS; law-- > 0;)
             if (subject->laws[law]) first = law_names[law];
-        add_row(subject, "per-stream", first);
-        if (first == NULL) add_row(subject, "weir", NULL);
+        add_row(subject, "per-stream", first, false);
+        if (first == NULL) add_row(subject, "weir", NULL, false);
         for (size_t law = 0; law < LAWS; law++)
-            if (subject->laws[law]) add_row(subject, "weir", law_names[law]);
+            if (subject->laws[law]) add_row(subject, "weir", law_names[law], false);
+        for (size_t law = 0; subject->blind && law < LAWS; law++)
+            if (subject->laws[law]) add_row(subject, "weir", law_names[law], true);
     }
 }
 
@@ -194,22 +186,22 @@ static void become_replay(char *const *arguments) {
     _exit(127);
 }
 
+/* execv changes none of them. */
+static char *as_argument(const char *text) { return (char *)(uintptr_t)text; }
+
 static bool begin(struct row *row) {
     char policy[32], json[PATH_MAX + 16];
     snprintf(policy, sizeof policy, "--policy=%s", strcmp(row->allocator, "weir") == 0 ? "latency" : row->allocator);
     snprintf(json, sizeof json, "--json=%s", row->json_path);
     char law[32] = "--clock=none";
     if (row->law != NULL) snprintf(law, sizeof law, "--law=%s", row->law);
-    char *arguments[] = {bench.replay,
-                         (char *)(uintptr_t)row->subject->path,
-                         policy,
-                         (char[]){"--jobs=1"},
-                         json,
-                         (char[]){"--scan"},
-                         (char[]){"--curve=1.0:1.5:0.05"},
-                         law,
-                         row->law != NULL ? (char[]){"--honest=1%"} : NULL,
-                         NULL};
+    char *arguments[12] = {bench.replay, as_argument(row->subject->path), policy, as_argument("--jobs=1"),
+                           json,         as_argument("--scan"),           law};
+    size_t count = 7;
+    if (row->law != NULL) arguments[count++] = as_argument("--honest=1%");
+    if (row->blind) arguments[count++] = as_argument("--blind");
+    if (row->blind) arguments[count++] = as_argument("--coarse");
+    arguments[count] = as_argument(row->blind ? "--curve=1.02,1.05,1.1,1.25" : "--curve=1.0:1.5:0.05,1.02");
     row->process = fork();
     if (row->process == 0) become_replay(arguments);
     return row->process > 0;
@@ -253,6 +245,35 @@ static bool run_rows(void) {
     return good;
 }
 
+/* ---- results ---------------------------------------------------------------------------------------------------- */
+
+static struct results all_results(void) {
+    return (struct results){bench.subjects, bench.subject_count, bench.rows, bench.row_count};
+}
+
+size_t group_length(const struct subject *subject) { return strcspn(subject->name, "/"); }
+
+bool same_group(const struct subject *one, const struct subject *other) {
+    return group_length(one) == group_length(other) && strncmp(one->name, other->name, group_length(one)) == 0;
+}
+
+const struct row *find_row(const struct results *results, const struct subject *subject, const char *allocator,
+                           const char *law, bool blind) {
+    for (size_t i = 0; i < results->row_count; i++) {
+        const struct row *row = &results->rows[i];
+        if (row->subject == subject && row->blind == blind && strcmp(row->allocator, allocator) == 0 &&
+            (law == NULL || (row->law != NULL && strcmp(row->law, law) == 0)))
+            return row;
+    }
+    return NULL;
+}
+
+/* With the program's events and waits in sight. */
+static const struct row *row_of_subject(const struct subject *subject, const char *allocator, const char *law) {
+    const struct results results = all_results();
+    return find_row(&results, subject, allocator, law, false);
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static json_t *copy_of(const json_t *from, const char *const *keys) {
@@ -264,8 +285,9 @@ static json_t *copy_of(const json_t *from, const char *const *keys) {
 static json_t *entry_of(const struct row *row, const char *law) {
     static const char *const kept[] = {
         "min_capacity_ratio", "honest_capacity_ratio", "fails_above", "peak_live_bytes", "operations", NULL};
-    static const char *const of_point[] = {"capacity_ratio", "outcome",        "slowdown", "memory_calls_steady",
-                                           "page_moves",     "fluid_slowdown", NULL};
+    static const char *const of_point[] = {"capacity_ratio",      "outcome",    "slowdown",
+                                           "memory_calls_steady", "page_moves", "fluid_slowdown",
+                                           "host_waits_steady",   NULL};
     json_t *entry = copy_of(row->report, kept), *curve = json_array(), *point;
     size_t index;
     json_object_set_new(entry, "trace", json_string(row->subject->name));
@@ -277,10 +299,11 @@ static json_t *entry_of(const struct row *row, const char *law) {
     return entry;
 }
 
-static json_t *entries(void) {
+static json_t *entries(bool blind) {
     json_t *list = json_array();
     for (size_t i = 0; i < bench.row_count; i++) {
         const struct row *row = &bench.rows[i];
+        if (row->blind != blind) continue;
         if (row->law == NULL || strcmp(row->allocator, "weir") == 0)
             json_array_append_new(list, entry_of(row, row->law));
         else
@@ -291,8 +314,10 @@ static json_t *entries(void) {
 }
 
 static bool write_json(double clock_speed, double bare_speed) {
-    json_t *json = json_pack("{s:b, s:f, s:f, s:o}", "emulated", 1, "operations_per_s_virtual_clock", clock_speed,
-                             "operations_per_s_no_clock", bare_speed, "traces", entries());
+    const struct results results = all_results();
+    json_t *json = json_pack("{s:b, s:f, s:f, s:o, s:o, s:o, s:o}", "emulated", 1, "operations_per_s_virtual_clock",
+                             clock_speed, "operations_per_s_no_clock", bare_speed, "traces", entries(false), "blind",
+                             entries(true), "goals", goals_json(&results), "steady", steady_json(&results));
     bool written = json != NULL && json_dump_file(json, bench.json_path, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
     json_decref(json);
     if (!written) fprintf(stderr, "weir-bench-replay: %s can't be written\n", bench.json_path);
@@ -304,16 +329,6 @@ static bool write_json(double clock_speed, double bare_speed) {
 static double number_of(const struct row *row, const char *key) {
     const json_t *value = row != NULL ? json_object_get(row->report, key) : NULL;
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const struct row *find_row(const struct subject *subject, const char *allocator, const char *law) {
-    for (size_t i = 0; i < bench.row_count; i++) {
-        const struct row *row = &bench.rows[i];
-        if (row->subject == subject && strcmp(row->allocator, allocator) == 0 &&
-            (law == NULL || (row->law != NULL && strcmp(row->law, law) == 0)))
-            return row;
-    }
-    return NULL;
 }
 
 /* Of the trace of that name, whatever its group is. */
@@ -332,31 +347,21 @@ static void put_ratio(double ratio, bool asked) {
 }
 
 static void put_subject(const struct subject *subject) {
-    const struct row *per_stream = find_row(subject, "per-stream", NULL), *weir = find_row(subject, "weir", NULL);
+    const struct row *per_stream = row_of_subject(subject, "per-stream", NULL),
+                     *weir = row_of_subject(subject, "weir", NULL);
     size_t again = json_array_size(json_object_get(per_stream->report, "fails_above"));
     bool timed = per_stream->law != NULL;
-    printf("%-40s %7.2f", subject->name, subject->live_gib);
+    printf("%-40s %7.2f", subject->name, subject->live_bytes / (1 << 30));
     put_ratio(baseline_of(subject), false);
     put_ratio(number_of(per_stream, "min_capacity_ratio"), true);
     printf(" %6zu", again);
     put_ratio(number_of(per_stream, "honest_capacity_ratio"), timed);
     put_ratio(number_of(weir, "min_capacity_ratio"), true);
     for (size_t law = 0; law < LAWS; law++)
-        put_ratio(number_of(find_row(subject, "weir", law_names[law]), "honest_capacity_ratio"), subject->laws[law]);
+        put_ratio(number_of(row_of_subject(subject, "weir", law_names[law]), "honest_capacity_ratio"),
+                  subject->laws[law]);
     printf("\n");
 }
-
-static int by_value(const void *a, const void *b) {
-    double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
-static double median(double *values, size_t count) {
-    qsort(values, count, sizeof *values, by_value);
-    return count == 0 ? (double)NAN : (values[count / 2] + values[(count - 1) / 2]) / 2;
-}
-
-static size_t group_length(const struct subject *subject) { return strcspn(subject->name, "/"); }
 
 /* Per-stream beside the default allocator, over the traces of a group that both have. */
 static void put_medians(const struct subject *first) {
@@ -364,20 +369,18 @@ static void put_medians(const struct subject *first) {
     size_t count = 0;
     for (size_t i = 0; i < bench.subject_count; i++) {
         const struct subject *subject = &bench.subjects[i];
-        bool same = group_length(subject) == group_length(first) &&
-                    strncmp(subject->name, first->name, group_length(first)) == 0;
-        double ratio = number_of(find_row(subject, "per-stream", NULL), "min_capacity_ratio");
-        if (!same || isnan(baseline_of(subject)) || isnan(ratio)) continue;
+        double ratio = number_of(row_of_subject(subject, "per-stream", NULL), "min_capacity_ratio");
+        if (!same_group(subject, first) || isnan(baseline_of(subject)) || isnan(ratio)) continue;
         ours[count] = ratio;
-        weir[count] = number_of(find_row(subject, "weir", NULL), "min_capacity_ratio");
+        weir[count] = number_of(row_of_subject(subject, "weir", NULL), "min_capacity_ratio");
         theirs[count++] = baseline_of(subject);
     }
     if (count == 0) return;
-    double one = median(ours, count), other = median(theirs, count), apart = one / other - 1;
+    double one = figures_median(ours, count), other = figures_median(theirs, count), apart = one / other - 1;
     printf("%.*s: medians of the smallest devices of %zu traces: per-stream %.3f, PyTorch's default %.3f (%+.1f %%, "
            "within %.0f %%: %s), weir %.3f\n",
            (int)group_length(first), first->name, count, one, other, 100 * apart, 100 * NEAR_BASELINE,
-           fabs(apart) <= NEAR_BASELINE ? "yes" : "no", median(weir, count));
+           fabs(apart) <= NEAR_BASELINE ? "yes" : "no", figures_median(weir, count));
 }
 
 static void put_table(void) {
@@ -390,8 +393,7 @@ static void put_table(void) {
     for (size_t i = 0; i < bench.subject_count; i++) put_subject(&bench.subjects[i]);
     for (size_t i = 0; i < bench.subject_count; i++) {
         const struct subject *subject = &bench.subjects[i];
-        bool first = i == 0 || group_length(subject) != group_length(subject - 1) ||
-                     strncmp(subject->name, subject[-1].name, group_length(subject)) != 0;
+        bool first = i == 0 || !same_group(subject, subject - 1);
         if (first) put_medians(subject);
     }
 }
@@ -414,7 +416,7 @@ static double speed(const struct subject *subject, const char *clock) {
         json_decref(json);
         if (pipe != NULL) pclose(pipe);
     }
-    return median(found, count);
+    return figures_median(found, count);
 }
 
 static void put_speed(const char *what, double speed_now, double goal) {
@@ -442,7 +444,7 @@ int main(int count, char **argument) {
     double began = seconds();
     if (count == 2 && strcmp(argument[1], "--help") == 0) {
         printf("usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=page,handle,range] "
-               "NAME=TRACE ...\n");
+               "[--blind=yes|no] NAME=TRACE ...\n");
         return 0;
     }
     int status = read_arguments(count, argument);
@@ -453,7 +455,10 @@ int main(int count, char **argument) {
     double clock_speed = speed(subject, "virtual"), bare_speed = speed(subject, "none");
     list_rows();
     if (!run_rows() || !write_json(clock_speed, bare_speed)) return EXIT_FAILURE;
+    const struct results results = all_results();
     put_table();
+    put_goals(&results);
+    put_steady(&results);
     printf("replaying %s under the policy latency on 1.5 x the peak:\n", subject->name);
     put_speed("  with the virtual clock", clock_speed, SPEED_GOAL_CLOCK);
     put_speed("  without a clock", bare_speed, SPEED_GOAL_NO_CLOCK);
