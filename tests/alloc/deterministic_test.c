@@ -13,7 +13,7 @@
 #include "device/emulated.h"
 #include "support.h"
 
-enum { STREAMS = 4, BLOCKS = 24, STEPS = 600, LIMIT = 26, GATES = 8 };
+enum { STREAMS = 4, BLOCKS = 24, STEPS = 600, LIMIT = 26, AMPLE = 80, GATES = 8, SEEDS = 100 };
 
 /* When things happen; what happens is the same. */
 struct machine {
@@ -38,6 +38,7 @@ struct outcome {
     uint64_t offsets[STEPS]; /* by request; UINT64_MAX: refused */
     size_t requests;
     uint64_t device_waits, host_waits, pages_moved, refused;
+    uint64_t contents; /* of what the program has read, and when in the program */
 };
 
 struct program {
@@ -48,7 +49,7 @@ struct program {
     void *blocks[BLOCKS];
     size_t bytes[BLOCKS];
     int home[BLOCKS];
-    uint64_t chance, held_chance;
+    uint64_t chance, held_chance, uses;
     struct outcome *outcome;
     /* Shut gates. The opener opens them when the host has come to wait; so does the program by and by. */
     pthread_mutex_t lock;
@@ -105,12 +106,35 @@ static void hold_some_stream(struct program *program) {
 
 /* ---- the program of calls --------------------------------------------------------------------------------------- */
 
-static void nothing(void *argument) { (void)argument; }
+struct bytes {
+    unsigned char *at;
+    size_t count;
+    uint64_t use; /* its number */
+    uint64_t *contents;
+};
+
+static void fill(void *argument) {
+    const struct bytes *bytes = argument;
+    memset(bytes->at, (int)(bytes->use % 251), bytes->count);
+}
+
+static void look_at(void *argument) {
+    const struct bytes *bytes = argument;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < bytes->count; i++) sum = sum * 31 + bytes->at[i];
+    __atomic_fetch_add(bytes->contents, sum * bytes->use, __ATOMIC_RELAXED);
+}
 
 static void use(struct program *program, int block, int stream, bool write) {
     const struct weir_access access = {program->blocks[block], program->bytes[block], write};
-    const struct weir_work work = {
-        .name = "use", .run = nothing, .accesses = &access, .access_count = 1, .flops = program->machine->flops};
+    struct bytes bytes = {program->blocks[block], program->bytes[block], ++program->uses, &program->outcome->contents};
+    const struct weir_work work = {.name = "use",
+                                   .run = write ? fill : look_at,
+                                   .argument = &bytes,
+                                   .argument_bytes = sizeof bytes,
+                                   .accesses = &access,
+                                   .access_count = 1,
+                                   .flops = program->machine->flops};
     OK(weir_device_submit(test_device(), &work, program->streams[stream]));
 }
 
@@ -190,11 +214,11 @@ static void step(struct program *program) {
         give_back(program, block);
 }
 
-static void run_program(enum weir_policy policy, const struct machine *machine, struct outcome *outcome) {
+static void run_program(enum weir_policy policy, size_t pages, const struct machine *machine, struct outcome *outcome) {
     struct program program = {.machine = machine, .chance = 77, .held_chance = machine->gates, .outcome = outcome};
     pthread_t opener;
     pthread_mutex_init(&program.lock, NULL);
-    program.pool = open_pool(policy, LIMIT);
+    program.pool = open_pool(policy, pages);
     OK(weir_event_create(test_device(), false, &program.event));
     for (int i = STREAMS; i-- > 0;) program.streams[i] = make_stream(&program);
     bool opens = !weir__device_takes_turns(test_device());
@@ -214,7 +238,8 @@ static void run_program(enum weir_policy policy, const struct machine *machine, 
     OK(weir_event_destroy(test_device(), program.event));
 }
 
-static struct outcome run_on(const struct machine *machine, enum weir_policy policy, const char *options) {
+static struct outcome run_on(const struct machine *machine, enum weir_policy policy, size_t pages,
+                             const char *options) {
     char emu[128];
     struct outcome outcome = {0};
     int ends[2], status;
@@ -226,7 +251,7 @@ static struct outcome run_on(const struct machine *machine, enum weir_policy pol
         snprintf(emu, sizeof emu, "watch:abort,%s", machine->emu);
         setenv("WEIR_EMU", emu, 1);
         setenv("WEIR_OPTIONS", options, 1);
-        run_program(policy, machine, &outcome);
+        run_program(policy, pages, machine, &outcome);
         _exit(write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -239,9 +264,9 @@ static struct outcome run_on(const struct machine *machine, enum weir_policy pol
 
 /* True when some machine gives other addresses than the first one. */
 static bool differ(enum weir_policy policy, const char *options, struct outcome *first) {
-    *first = run_on(&machines[0], policy, options);
+    *first = run_on(&machines[0], policy, LIMIT, options);
     for (int i = 1; i < MACHINES; i++) {
-        struct outcome outcome = run_on(&machines[i], policy, options);
+        struct outcome outcome = run_on(&machines[i], policy, LIMIT, options);
         if (memcmp(outcome.offsets, first->offsets, sizeof outcome.offsets) != 0) return true;
     }
     return false;
@@ -272,13 +297,46 @@ static void one_pool_a_stream_is_deterministic_too(void **state) {
     assert_true(first.host_waits > 0 && first.requests > first.refused);
 }
 
+/* Of virtual clocks, each with another jitter; some with long work, some with streams that are held. */
+static struct outcome run_by_seed(unsigned seed, enum weir_policy policy, size_t pages, const char *options) {
+    char emu[64];
+    snprintf(emu, sizeof emu, "clock:virtual,jitter:0.9,seed:%u", seed);
+    const struct machine machine = {emu, seed % 4 * 1e7, seed % 3 == 0 ? seed : 0, seed % 2 == 0};
+    return run_on(&machine, policy, pages, options);
+}
+
+static void a_hundred_machines_give_the_same_addresses(void **state) {
+    (void)state;
+    const struct outcome first = run_by_seed(1, WEIR_POLICY_LATENCY, LIMIT, "deterministic:on");
+    for (unsigned seed = 2; seed <= SEEDS; seed++) {
+        const struct outcome outcome = run_by_seed(seed, WEIR_POLICY_LATENCY, LIMIT, "deterministic:on");
+        if (memcmp(outcome.offsets, first.offsets, sizeof outcome.offsets) != 0) fail_msg("not seed %u", seed);
+        assert_true(outcome.contents == first.contents);
+    }
+}
+
+/* Where nothing is refused a program goes the same way whatever the addresses are, and reads the same. */
+static void out_of_the_mode_a_hundred_machines_compute_the_same(void **state) {
+    (void)state;
+    const struct outcome first = run_by_seed(1, WEIR_POLICY_FOOTPRINT, AMPLE, "deterministic:off");
+    unsigned elsewhere = 0;
+    assert_true(first.contents != 0 && first.device_waits > 0);
+    for (unsigned seed = 2; seed <= SEEDS; seed++) {
+        const struct outcome outcome = run_by_seed(seed, WEIR_POLICY_FOOTPRINT, AMPLE, "deterministic:off");
+        assert_int_equal(outcome.refused, 0);
+        if (outcome.contents != first.contents) fail_msg("seed %u computes something else", seed);
+        elsewhere += memcmp(outcome.offsets, first.offsets, sizeof outcome.offsets) != 0;
+    }
+    assert_true(elsewhere > SEEDS / 2);
+}
+
 /* ---- what the mode brings with it ------------------------------------------------------------------------------- */
 
 static struct weir_pool *open_deterministic(size_t pages) {
     struct weir_pool *pool = NULL;
     struct weir_pool_options options = {.size = sizeof options,
                                         .limit_bytes = pages * PAGE,
-                                        .wait_limit_ns = 2000000000u,
+                                        .wait_limit_ns = 60000000000u,
                                         .trace_path = "",
                                         .deterministic = true};
     OK(weir_pool_create(test_device(), &options, &pool));
@@ -427,6 +485,8 @@ int main(void) {
         cmocka_unit_test(the_same_calls_give_the_same_addresses_whatever_the_device_does),
         cmocka_unit_test(out_of_the_mode_addresses_depend_on_when_work_ends),
         cmocka_unit_test(one_pool_a_stream_is_deterministic_too),
+        cmocka_unit_test(a_hundred_machines_give_the_same_addresses),
+        cmocka_unit_test(out_of_the_mode_a_hundred_machines_compute_the_same),
         cmocka_unit_test(the_mode_is_chosen_by_options_or_environment),
         cmocka_unit_test(a_call_that_came_later_has_no_part_in_one_that_waits),
         cmocka_unit_test(marks_that_nobody_asks_for_do_not_pile_up),

@@ -97,7 +97,8 @@ void model_fail(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    model.on_fault(text);
+    if (model.on_fault != NULL) model.on_fault(text);
+    fprintf(stderr, "%s\n", text);
     abort();
 }
 
