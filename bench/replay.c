@@ -36,7 +36,7 @@ static struct bench {
     struct subject subjects[MOST_TRACES];
     size_t subject_count;
     struct row rows[MOST_ROWS];
-    size_t row_count;
+    size_t row_count, calls;
     struct baseline {
         char name[64];
         double default_min;
@@ -154,26 +154,39 @@ static bool find_replay(void) {
            access(bench.replay, X_OK) == 0;
 }
 
-static void add_row(const struct subject *subject, const char *allocator, const char *law, bool blind) {
+static struct row *add_row(const struct subject *subject, const char *allocator, const char *law, bool blind) {
     struct row *row = &bench.rows[bench.row_count];
     *row = (struct row){.subject = subject, .allocator = allocator, .law = law, .blind = blind};
     snprintf(row->json_path, sizeof row->json_path, "%.4000s.%zu", bench.json_path, bench.row_count);
     bench.row_count++;
+    return row;
 }
 
-/* The laws say what mapping costs, and per-stream maps nothing: one run stands for all of them. */
+static void follow(struct row *row, const struct row *leader) {
+    row->leader = leader;
+    row->probes = leader != NULL;
+}
+
+/* The laws say what mapping costs, and per-stream maps nothing: one run stands for all of them. Law handle is law page as long
+ * as a handle is a page; and the pool may make nothing of what it sees of the program. Runs repeat exactly, so where a
+ * whole curve is the same the rest is too, and is not searched for again. */
 static void list_rows(void) {
     for (size_t i = 0; i < bench.subject_count; i++) {
         const struct subject *subject = &bench.subjects[i];
+        const struct row *open[LAWS] = {NULL};
         const char *first = NULL;
         for (size_t law = LAWS; law-- > 0;)
             if (subject->laws[law]) first = law_names[law];
         add_row(subject, "per-stream", first, false);
         if (first == NULL) add_row(subject, "weir", NULL, false);
-        for (size_t law = 0; law < LAWS; law++)
-            if (subject->laws[law]) add_row(subject, "weir", law_names[law], false);
+        for (size_t law = 0; law < LAWS; law++) {
+            if (!subject->laws[law]) continue;
+            struct row *row = add_row(subject, "weir", law_names[law], false);
+            if (law == LAW_HANDLE) follow(row, open[LAW_PAGE]);
+            open[law] = row;
+        }
         for (size_t law = 0; subject->blind && law < LAWS; law++)
-            if (subject->laws[law]) add_row(subject, "weir", law_names[law], true);
+            if (subject->laws[law]) follow(add_row(subject, "weir", law_names[law], true), open[law]);
     }
 }
 
@@ -195,13 +208,14 @@ static bool begin(struct row *row) {
     snprintf(json, sizeof json, "--json=%s", row->json_path);
     char law[32] = "--clock=none";
     if (row->law != NULL) snprintf(law, sizeof law, "--law=%s", row->law);
-    char *arguments[12] = {bench.replay, as_argument(row->subject->path), policy, as_argument("--jobs=1"),
-                           json,         as_argument("--scan"),           law};
-    size_t count = 7;
-    if (row->law != NULL) arguments[count++] = as_argument("--honest=1%");
+    const bool coarse = row->blind && !row->probes;
+    char *arguments[12] = {bench.replay, as_argument(row->subject->path), policy, as_argument("--jobs=1"), json, law};
+    size_t count = 6;
+    if (!row->probes) arguments[count++] = as_argument("--scan");
+    if (!row->probes && row->law != NULL) arguments[count++] = as_argument("--honest=1%");
     if (row->blind) arguments[count++] = as_argument("--blind");
-    if (row->blind) arguments[count++] = as_argument("--coarse");
-    arguments[count] = as_argument(row->blind ? "--curve=1.02,1.05,1.1,1.25" : "--curve=1.0:1.5:0.05,1.02");
+    if (coarse) arguments[count++] = as_argument("--coarse");
+    arguments[count] = as_argument(coarse ? "--curve=1.02,1.05,1.1,1.25" : "--curve=1.0:1.5:0.05,1.02");
     row->process = fork();
     if (row->process == 0) become_replay(arguments);
     return row->process > 0;
@@ -225,24 +239,58 @@ static struct row *row_of(pid_t process) {
     return NULL;
 }
 
-static bool run_rows(void) {
-    size_t begun = 0, running = 0, done = 0;
+static struct row *next_row(size_t *at) {
+    while (*at < bench.row_count && bench.rows[*at].report != NULL) ++*at;
+    return *at < bench.row_count ? &bench.rows[(*at)++] : NULL;
+}
+
+/* Makes the calls of all rows that have no answer. */
+static bool run_missing(void) {
+    size_t at = 0, running = 0, done = 0;
     bool good = true;
-    while ((good && begun < bench.row_count) || running > 0) {
-        while (good && begun < bench.row_count && running < bench.jobs) {
-            good = begin(&bench.rows[begun++]);
+    struct row *next = next_row(&at);
+    while ((good && next != NULL) || running > 0) {
+        while (good && next != NULL && running < bench.jobs) {
+            good = begin(next);
             running += good;
+            next = next_row(&at);
         }
         int status;
         pid_t process = running > 0 ? waitpid(-1, &status, 0) : -1;
         struct row *row = process > 0 ? row_of(process) : NULL;
         if (row == NULL) continue;
         running--;
+        bench.calls++;
         good = finish(row, status) && good;
         if (isatty(2)) fprintf(stderr, "\r\033[K%zu of %zu %s", ++done, bench.row_count, row->subject->name);
     }
     if (isatty(2)) fprintf(stderr, "\r\033[K");
     return good;
+}
+
+static bool same_curve(const struct row *one, const struct row *other) {
+    return json_equal(json_object_get(one->report, "curve"), json_object_get(other->report, "curve"));
+}
+
+/* First all curves; then what is searched for by those rows whose curve is another one than their leader's. */
+static bool run_rows(void) {
+    if (!run_missing()) return false;
+    for (size_t i = bench.row_count; i-- > 0;) { /* those behind compare with curves that are still there */
+        struct row *row = &bench.rows[i];
+        row->probes = false;
+        if (row->leader == NULL || same_curve(row, row->leader)) continue;
+        json_decref(row->report);
+        row->report = NULL;
+        row->leader = NULL;
+    }
+    if (!run_missing()) return false;
+    for (size_t i = 0; i < bench.row_count; i++) { /* leaders come before those that follow them */
+        struct row *row = &bench.rows[i];
+        if (row->leader == NULL) continue;
+        json_decref(row->report);
+        row->report = json_incref(row->leader->report);
+    }
+    return true;
 }
 
 /* ---- results ---------------------------------------------------------------------------------------------------- */
@@ -462,7 +510,7 @@ int main(int count, char **argument) {
     printf("replaying %s under the policy latency on 1.5 x the peak:\n", subject->name);
     put_speed("  with the virtual clock", clock_speed, SPEED_GOAL_CLOCK);
     put_speed("  without a clock", bare_speed, SPEED_GOAL_NO_CLOCK);
-    printf("%zu calls of weir-replay, %.0f s; %s\n", bench.row_count, seconds() - began, bench.json_path);
+    printf("%zu calls of weir-replay, %.0f s; %s\n", bench.calls, seconds() - began, bench.json_path);
     for (size_t i = 0; i < bench.row_count; i++) json_decref(bench.rows[i].report);
     return EXIT_SUCCESS;
 }

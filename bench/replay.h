@@ -29,6 +29,8 @@ struct row {
     const char *allocator; /* weir, per-stream */
     const char *law;       /* NULL: no clock */
     bool blind;
+    const struct row *leader; /* whose answers it has if its curve is the same; NULL: it is asked all by itself */
+    bool probes;              /* the next call asks for the curve alone */
     char json_path[PATH_MAX];
     pid_t process; /* while it runs */
     json_t *report;

@@ -7,7 +7,6 @@
 #define NEAR_LIVE (48.0 * (1 << 20)) /* bytes above live that do anyway */
 
 const char *const law_names[LAWS] = {"page", "handle", "range"};
-enum { LAW_RANGE = 2 };
 const double goal_capacities[GOAL_POINTS] = {1.02, 1.05, 1.10, 1.25};
 const char *const family_names[FAMILIES] = {"moe", "dense repeating", "others"};
 

@@ -10,7 +10,8 @@
 
 #include "tools/trace/trace.h"
 
-enum { LAWS = 3, GOAL_POINTS = 4 };
+enum { LAW_PAGE, LAW_HANDLE, LAW_RANGE, LAWS };
+enum { GOAL_POINTS = 4 };
 extern const char *const law_names[LAWS];         /* page, handle, range */
 extern const double goal_capacities[GOAL_POINTS]; /* at which slowdowns are judged */
 

@@ -174,7 +174,8 @@ void put_goals(const struct results *results) {
         "\"+ 48 MiB\" "
         "also by a\ndevice so little above live. none: it does not complete, or 3 x is not enough. blind: the pool "
         "sees no "
-        "events or waits of the\nprogram; its devices are bisected only.\n  %-26s %-19s %10s %10s %9s %10s %10s %9s\n",
+        "events or waits of the\nprogram; its devices, where they are others, are bisected only.\n  %-26s %-19s %10s "
+        "%10s %9s %10s %10s %9s\n",
         100 * GOAL_ZERO, "", "goal, at most", "median", "worst", "met", "blind: med", "worst", "met");
     take_lines(results, put_line, NULL);
 }
