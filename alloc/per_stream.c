@@ -408,6 +408,14 @@ static void per_stream_close(struct weir_pool *pool) {
     }
 }
 
+void weir__per_stream_each_segment(const struct weir_pool *pool,
+                                   void (*visit)(void *self, const struct weir_pool *pool,
+                                                 const struct weir__extent *first),
+                                   void *self) {
+    for (const struct weir__segment *segment = pool->segments; segment != NULL; segment = segment->next)
+        visit(self, pool, segment->first);
+}
+
 /* ---- the walk --------------------------------------------------------------------------------------------------- */
 
 static enum weir_status check_segment(const struct weir_pool *pool, const struct weir__segment *segment,

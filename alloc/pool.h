@@ -153,6 +153,17 @@ void weir__account_gone(struct weir_pool *pool, uint32_t slot);
 void weir__charge(struct weir_pool *pool, uint32_t slot);
 const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *room, size_t bytes);
 
+/* Gives: the statistics now. */
+struct weir_pool_stats weir__tell_stats(const struct weir_pool *pool);
+/* Fills at most `room` entries of `size` bytes each. Gives: how many streams there are. */
+size_t weir__tell_streams(const struct weir_pool *pool, size_t size, void *entries, size_t room);
+
+/* Calls `visit` with the first extent of each segment of the per-stream pool (per_stream.c), in no order. */
+void weir__per_stream_each_segment(const struct weir_pool *pool,
+                                   void (*visit)(void *self, const struct weir_pool *pool,
+                                                 const struct weir__extent *first),
+                                   void *self);
+
 /* ---- the refusal (refusal.c) ------------------------------------------------------------------------------------ */
 
 #define WEIR__FREE_NOT_KNOWN SIZE_MAX

@@ -113,16 +113,11 @@ const char *weir__slot_name(const struct weir_pool *pool, uint32_t slot, char *r
     return room;
 }
 
-/* ---- public ----------------------------------------------------------------------------------------------------- */
+/* ---- what is told ----------------------------------------------------------------------------------------------- */
 
-enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
-    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_stats");
-    if (status != WEIR_OK) return status;
-    if (stats == NULL || stats->size < sizeof stats->size)
-        return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
-    weir__pool_lock(pool);
-    struct weir_pool_stats now = {
-        .size = stats->size < sizeof now ? stats->size : sizeof now,
+struct weir_pool_stats weir__tell_stats(const struct weir_pool *pool) {
+    return (struct weir_pool_stats){
+        .size = sizeof(struct weir_pool_stats),
         .capacity_bytes = pool->capacity_bytes,
         .limit_bytes = pool->limit_bytes,
         .live_bytes = pool->live_bytes,
@@ -150,9 +145,6 @@ enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_st
         .memory_call_ns = pool->memory_call_ns,
         .order_call_ns = pool->order_call_ns,
     };
-    weir__pool_unlock(pool);
-    memcpy(stats, &now, now.size);
-    return WEIR_OK;
 }
 
 /* Streams that are there, and what those that are gone have left and counted. */
@@ -183,6 +175,31 @@ static void tell_into(const struct weir_pool *pool, uint32_t number, size_t size
     if (size > sizeof entry) memset((char *)at + sizeof entry, 0, size - sizeof entry);
 }
 
+size_t weir__tell_streams(const struct weir_pool *pool, size_t size, void *entries, size_t room) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < pool->order.count; i++) {
+        if (!is_told(pool, i)) continue;
+        if (count < room) tell_into(pool, i, size, (char *)entries + count * size);
+        count++;
+    }
+    return count;
+}
+
+/* ---- public ----------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_stats");
+    if (status != WEIR_OK) return status;
+    if (stats == NULL || stats->size < sizeof stats->size)
+        return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
+    weir__pool_lock(pool);
+    struct weir_pool_stats now = weir__tell_stats(pool);
+    now.size = stats->size < sizeof now ? stats->size : sizeof now;
+    weir__pool_unlock(pool);
+    memcpy(stats, &now, now.size);
+    return WEIR_OK;
+}
+
 enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats, size_t room,
                                             size_t *count) {
     if (pool == NULL || count == NULL || (room > 0 && stats == NULL))
@@ -195,11 +212,7 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
                              size);
     if (weir__forked()) return weir__fail_forked();
     weir__pool_lock(pool);
-    for (uint32_t i = 0; i < pool->order.count; i++) {
-        if (!is_told(pool, i)) continue;
-        const size_t at = (*count)++;
-        if (at < room) tell_into(pool, i, size, (char *)stats + at * size);
-    }
+    *count = weir__tell_streams(pool, size, stats, room);
     weir__pool_unlock(pool);
     return WEIR_OK;
 }

@@ -255,6 +255,11 @@ WEIR_API enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct w
 /* Writes a report for people: the last refusal if there was one, else the state now; what fills the device, by stream
  * what is there and what it cost, and after a refusal what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
 WEIR_API size_t weir_pool_report(struct weir_pool *pool, char *text, size_t room);
+/* Writes the pool's memory of this moment for PyTorch's memory viewer: segments, blocks, their states and streams
+ * (docs/snapshot.md). The file takes its name when it is whole; the lock is not held while it is written.
+ * Fails: WEIR_INVALID without a path, WEIR_SYSTEM with the path and the reason, WEIR_OUT_OF_HOST_MEMORY; what had that name
+ * before is still there. */
+WEIR_API enum weir_status weir_pool_snapshot(struct weir_pool *pool, const char *path);
 /* The debug walk: every invariant of the pool. Fails: WEIR_BROKEN, the message says which and where. */
 WEIR_API enum weir_status weir_pool_check(struct weir_pool *pool);
 

@@ -31,6 +31,7 @@ static void try_everything(void) {
     REFUSED(weir_pool_trim(pool, 0));
     REFUSED(weir_pool_mark_iteration(pool));
     REFUSED(weir_pool_get_stats(pool, &stats));
+    REFUSED(weir_pool_snapshot(pool, "/tmp/weir-forked.pickle"));
     REFUSED(weir_pool_get_stream_stats(pool, by_stream, 4, &count));
     REFUSED(weir_pool_get_refusal(pool, &refusal));
     REFUSED(weir_pool_check(pool));

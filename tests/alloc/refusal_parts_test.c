@@ -139,6 +139,7 @@ struct inside {
     weir_stream stream;
     enum weir_status status;
     size_t length;
+    enum weir_status last; /* after the report */
 };
 
 static void ask_for_too_much(void *argument) {
@@ -146,6 +147,7 @@ static void ask_for_too_much(void *argument) {
     void *none = NULL;
     inside->status = weir_pool_alloc(inside->pool, SIZE_MAX / 2, inside->stream, &none);
     inside->length = weir_pool_report(inside->pool, NULL, 0);
+    inside->last = weir_last_error()->status;
 }
 
 static void a_refusal_in_a_host_function_asks_no_driver(void **state) {
@@ -158,6 +160,7 @@ static void a_refusal_in_a_host_function_asks_no_driver(void **state) {
     OK(weir_stream_synchronize(test_device(), inside.stream));
     assert_int_equal(inside.status, WEIR_OUT_OF_MEMORY);
     assert_true(inside.length > 0);
+    assert_int_equal(inside.last, WEIR_OUT_OF_MEMORY); /* not the driver's refusal to be asked here */
     assert_int_equal(refusal_of(inside.pool).others_bytes, 0);
     assert_int_equal(refused(inside.pool, SIZE_MAX / 2, inside.stream).others_bytes, 100 * PAGE);
     close_pool(inside.pool);

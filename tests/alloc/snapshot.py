@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""usage: snapshot.py FILE: reads a snapshot as PyTorch's memory viewer does, checks what it needs, and prints the sums.
+
+The viewer has an unpickler of its own: only some opcodes, batches of at most 1,000 items, integers that are exact in a
+double. It finds a block's address by adding up, so blocks must tile their segment.
+"""
+import pickle
+import pickletools
+import sys
+
+TAKEN = set("""PROTO FRAME MARK EMPTY_DICT EMPTY_LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 LIST DICT APPEND APPENDS SETITEM
+SETITEMS NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINUNICODE BINPUT LONG_BINPUT BINGET
+LONG_BINGET MEMOIZE STOP""".split())
+LARGEST_BATCH = 1000
+LARGEST_NUMBER = 2**53
+STATES = {"active_allocated", "active_pending_free", "inactive"}
+
+
+def read(data):
+    """A small machine for the opcodes that the writer uses."""
+    stack, marks, memo = [], [], {}
+    for opcode, argument, at in pickletools.genops(data):
+        name = opcode.name
+        assert name in TAKEN, f"{name} at {at} is not read by the viewer"
+        if name == "PROTO":
+            assert 2 <= argument <= 4
+        elif name == "MARK":
+            marks.append(len(stack))
+        elif name in ("EMPTY_DICT", "EMPTY_LIST"):
+            stack.append({} if name == "EMPTY_DICT" else [])
+        elif name in ("APPENDS", "SETITEMS"):
+            items = stack[marks[-1]:]
+            del stack[marks.pop():]
+            count = len(items) if name == "APPENDS" else len(items) // 2
+            assert count <= LARGEST_BATCH, f"{count} items at {at}"
+            if name == "APPENDS":
+                stack[-1].extend(items)
+            else:
+                assert len(set(items[::2])) == count, f"a key comes twice before {at}"
+                stack[-1].update(zip(items[::2], items[1::2]))
+        elif name.startswith("BININT") or name == "LONG1":
+            assert 0 <= argument <= LARGEST_NUMBER, f"{argument} at {at}"
+            stack.append(argument)
+        elif name in ("NEWTRUE", "NEWFALSE"):
+            stack.append(name == "NEWTRUE")
+        elif name == "BINUNICODE":
+            stack.append(argument)
+        elif name == "BINPUT":
+            memo[argument] = stack[-1]
+        elif name == "BINGET":
+            stack.append(memo[argument])
+        elif name == "TUPLE2":
+            stack[-2:] = [tuple(stack[-2:])]
+        else:
+            assert name == "STOP", f"{name} at {at} is not used"
+    assert len(stack) == 1 and not marks
+    return stack[0]
+
+
+def check_segment(segment, sums):
+    address = segment["address"]
+    own = dict.fromkeys(STATES, 0)
+    assert segment["blocks"] and segment["frames"] == [] and segment["segment_pool_id"] == (0, 0)
+    for block in segment["blocks"]:
+        assert block["address"] == address and block["size"] > 0 and block["frames"] == []
+        address += block["size"]
+        own[block["state"]] += block["size"]
+        allocated = block["state"] == "active_allocated"
+        assert 0 <= block["requested_size"] <= (block["size"] if allocated else 0)
+        assert segment["stream"] in (0, block["stream"])
+        sums["requested"] += block["requested_size"]
+        sums["blocks"] += allocated
+    assert address == segment["address"] + segment["total_size"]
+    assert segment["allocated_size"] == own["active_allocated"]
+    assert segment["active_size"] == own["active_allocated"] + own["active_pending_free"]
+    assert segment["requested_size"] == sum(block["requested_size"] for block in segment["blocks"])
+    assert segment["segment_type"] in ("small", "large")
+    for state in STATES:
+        sums[state] += own[state]
+    return address
+
+
+def main():
+    with open(sys.argv[1], "rb") as file:
+        data = file.read()
+    snapshot = read(data)
+    assert snapshot == pickle.loads(data)
+    sums = dict.fromkeys([*STATES, "requested", "blocks"], 0)
+    end = 0
+    for segment in snapshot["segments"]:
+        assert segment["address"] >= end + segment["is_expandable"] or end == 0, "segments overlap, or are one"
+        assert segment["device"] == 0
+        end = check_segment(segment, sums)
+    assert snapshot["device_traces"] == [[]] and snapshot["allocator_settings"]["backend"] == "weir"
+    stats = snapshot["weir"]["stats"]
+    assert sums["active_allocated"] == stats["live_bytes"] and sums["requested"] == stats["requested_bytes"]
+    names = ",".join(stream["name"] for stream in snapshot["weir"]["streams"])
+    print(sums["active_allocated"], sums["active_pending_free"], sums["inactive"], sums["requested"], sums["blocks"],
+          len(snapshot["segments"]), snapshot["allocator_settings"]["pool"], names)
+
+
+main()

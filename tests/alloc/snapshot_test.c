@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot holds what the pool holds, in the form that PyTorch's memory viewer reads; it takes its name when it is whole;
+ * the pool goes on while it is written. What it holds is read by snapshot.py, where there is a python3. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+/* ---- host memory that ends --------------------------------------------------------------------------------------- */
+
+static long allocations_left = -1; /* -1: no end */
+
+static bool no_memory(void) { return allocations_left >= 0 && allocations_left-- == 0; }
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void *__wrap_malloc(size_t bytes) { return no_memory() ? NULL : __real_malloc(bytes); }
+void *__wrap_calloc(size_t count, size_t bytes) { return no_memory() ? NULL : __real_calloc(count, bytes); }
+void *__wrap_realloc(void *old, size_t bytes) { return no_memory() ? NULL : __real_realloc(old, bytes); }
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/weir-snapshot-XXXXXX";
+
+static const char *path_of(const char *name) {
+    static char paths[2][300];
+    static unsigned next;
+    char *path = paths[next++ % 2];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+/* Gives: how many files there are; removes them. */
+static int empty_folder(void) {
+    DIR *entries = opendir(folder);
+    int count = 0;
+    assert_non_null(entries);
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+        if (entry->d_name[0] == '.') continue;
+        unlink(path_of(entry->d_name));
+        count++;
+    }
+    closedir(entries);
+    return count;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    empty_folder();
+    return rmdir(folder);
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool file_is(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    const size_t length = fread(found, 1, sizeof found - 1, file);
+    fclose(file);
+    return length == strlen(text) && memcmp(found, text, length) == 0;
+}
+
+/* ---- reading it -------------------------------------------------------------------------------------------------- */
+
+struct sums {
+    size_t live, pending, inactive, requested, blocks, segments;
+    char rest[300]; /* names: the pool, its streams */
+};
+
+static bool has_python(void) {
+    const bool found = system("python3 -c 'import pickle, pickletools' > /dev/null 2>&1") == 0;
+    if (!found) print_message("SKIPPED: no python3 with pickletools, which reads the snapshot\n");
+    return found;
+}
+
+static struct sums read_snapshot(const char *path) {
+    char command[1000];
+    struct sums sums = {0};
+    snprintf(command, sizeof command, "python3 '%s' '%s'", getenv("WEIR_SNAPSHOT_PY"), path);
+    FILE *output = popen(command, "r");
+    assert_non_null(output);
+    const int found = fscanf(output, "%zu %zu %zu %zu %zu %zu %299[^\n]", &sums.live, &sums.pending, &sums.inactive,
+                             &sums.requested, &sums.blocks, &sums.segments, sums.rest);
+    assert_int_equal(pclose(output), 0); /* it has said what is wrong */
+    assert_int_equal(found, 7);
+    return sums;
+}
+
+static struct sums snapshot_of(struct weir_pool *pool) {
+    const char *path = path_of("snapshot.pickle");
+    OK(weir_pool_snapshot(pool, path));
+    const struct sums sums = read_snapshot(path);
+    const struct weir_pool_stats stats = stats_of(pool);
+    assert_int_equal(sums.live, stats.live_bytes);
+    assert_int_equal(sums.requested, stats.requested_bytes);
+    assert_int_equal(sums.pending + sums.inactive, stats.idle_bytes);
+    return sums;
+}
+
+/* ---- what it holds ----------------------------------------------------------------------------------------------- */
+
+static void a_snapshot_holds_what_the_pool_holds(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    struct sums sums = snapshot_of(pool);
+    assert_int_equal(sums.segments, 0);
+    weir_stream compute = new_stream(), comm = new_stream();
+    weir_pool_name_stream(pool, compute, "compute");
+    weir_pool_name_stream(pool, comm, "\xc3\xa9 \xe2\x82 \"'\\");
+    void *a = alloc(pool, 10 * PAGE, compute), *c = alloc(pool, PAGE, comm), *b = alloc(pool, 6 * PAGE + 100, comm);
+    alloc(pool, 700, compute);
+    alloc(pool, 0, compute); /* has no memory, so is no block of a segment */
+    struct gate *gate = put_gate(comm);
+    OK(weir_pool_free(pool, a, compute));
+    OK(weir_pool_free(pool, b, comm));
+    sums = snapshot_of(pool);
+    assert_int_equal(sums.live, PAGE + 1024);
+    assert_int_equal(sums.requested, PAGE + 700);
+    assert_int_equal(sums.blocks, 2);
+    assert_true(sums.pending >= 6 * PAGE + 512 && sums.inactive >= 10 * PAGE); /* the one may still be in use */
+    assert_string_equal(sums.rest, "pool compute,\xc3\xa9 ?? \"'\\");
+    open_gate(gate);
+    OK(weir_stream_synchronize(test_device(), comm));
+    sums = snapshot_of(pool);
+    assert_int_equal(sums.pending, 0);
+    OK(weir_pool_free(pool, c, comm));
+    OK(weir_pool_trim(pool, 0));
+    sums = snapshot_of(pool);
+    assert_int_equal(sums.segments, 1);
+    close_pool(pool);
+}
+
+static void holes_between_pages_part_segments(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream();
+    void *blocks[9];
+    for (int i = 0; i < 9; i++) blocks[i] = alloc(pool, 2 * PAGE, stream);
+    assert_int_equal(snapshot_of(pool).segments, 1);
+    for (int i = 1; i < 9; i += 2) OK(weir_pool_free(pool, blocks[i], stream));
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_pool_trim(pool, 0));
+    const struct sums sums = snapshot_of(pool);
+    assert_int_equal(sums.segments, 5);
+    assert_int_equal(sums.inactive, 0);
+    close_pool(pool);
+}
+
+static void a_pool_a_stream_has_its_own_segments(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 200);
+    weir_stream one = new_stream(), two = new_stream();
+    void *noted = alloc(pool, 20 * PAGE, one);
+    alloc(pool, 1000, one);
+    alloc(pool, 3 * PAGE, two);
+    OK(weir_pool_note(pool, noted, two));
+    struct gate *gate = put_gate(two);
+    OK(weir_pool_free(pool, noted, one));
+    const struct sums sums = snapshot_of(pool);
+    assert_int_equal(sums.segments, 3);
+    assert_int_equal(sums.pending, 20 * PAGE);
+    assert_int_equal(sums.blocks, 2);
+    open_gate(gate);
+    close_pool(pool);
+}
+
+/* ---- amid a change ----------------------------------------------------------------------------------------------- */
+
+static const struct weir__driver *real;
+static struct weir_pool *mapping_pool;
+static struct weir_pool_stats amid;
+
+static CUresult snapshot_and_map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                                 unsigned long long flags) {
+    if (mapping_pool != NULL) {
+        OK(weir_pool_snapshot(mapping_pool, path_of("snapshot.pickle")));
+        amid = stats_of(mapping_pool);
+    }
+    mapping_pool = NULL;
+    return real->page_map(address, bytes, offset, handle, flags);
+}
+
+/* The window has an idle end, which is being moved and has a page, and addresses that have none yet. */
+static void addresses_that_are_being_mapped_are_in_no_segment(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream();
+    alloc(pool, PAGE, stream);
+    OK(weir_pool_free(pool, alloc(pool, 3 * PAGE, stream), stream));
+    real = test_device()->driver;
+    struct weir__driver driver = *real;
+    driver.page_map = snapshot_and_map;
+    test_device()->driver = &driver;
+    mapping_pool = pool;
+    alloc(pool, 8 * PAGE, stream);
+    test_device()->driver = real;
+    assert_null(mapping_pool);
+    const struct sums sums = read_snapshot(path_of("snapshot.pickle"));
+    assert_true(amid.moving_bytes > 0);
+    assert_int_equal(sums.pending + sums.inactive, amid.idle_bytes + amid.moving_bytes);
+    close_pool(pool);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void expect_failure(struct weir_pool *pool, const char *path, const char *reason) {
+    assert_int_equal(weir_pool_snapshot(pool, path), WEIR_SYSTEM);
+    assert_non_null(strstr(weir_last_error()->message, path));
+    if (strstr(weir_last_error()->message, reason) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", reason, weir_last_error()->message);
+}
+
+static void a_snapshot_takes_its_name_when_it_is_whole(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream();
+    for (int i = 0; i < 100; i++) alloc(pool, 5000, stream);
+    empty_folder();
+    const char *path = path_of("snapshot.pickle");
+    write_text(path, "what was there before");
+    const struct rlimit least = {.rlim_cur = 2000, .rlim_max = RLIM_INFINITY};
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &least), 0);
+    const enum weir_status status = weir_pool_snapshot(pool, path);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, WEIR_SYSTEM);
+    assert_non_null(strstr(weir_last_error()->message, "File too large"));
+    assert_true(file_is(path, "what was there before"));
+    assert_int_equal(empty_folder(), 1); /* nothing beside it */
+    OK(weir_pool_snapshot(pool, path));
+    assert_int_equal(empty_folder(), 1);
+    close_pool(pool);
+}
+
+static void what_can_not_be_written_is_said(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    empty_folder();
+    expect_failure(pool, "/nowhere/at/all", "No such file");
+    assert_int_equal(symlink("/dev/full", path_of("full")), 0);
+    expect_failure(pool, path_of("full"), "No space left");
+    expect_failure(pool, folder, "Is a directory");
+    assert_int_equal(weir_pool_snapshot(pool, NULL), WEIR_INVALID);
+    assert_int_equal(weir_pool_snapshot(pool, ""), WEIR_INVALID);
+    assert_int_equal(weir_pool_snapshot(NULL, "x"), WEIR_INVALID);
+    assert_int_equal(empty_folder(), 1);
+    close_pool(pool);
+}
+
+static void without_host_memory_there_is_no_file(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 1000);
+    weir_stream stream = new_stream();
+    for (int i = 0; i < 1000; i++) alloc(pool, 512, stream);
+    empty_folder();
+    const char *path = path_of("snapshot.pickle");
+    long least = 0;
+    for (enum weir_status status = WEIR_SYSTEM; status != WEIR_OK; least++) {
+        assert_true(least < 50);
+        allocations_left = least;
+        status = weir_pool_snapshot(pool, path);
+        allocations_left = -1;
+        assert_true(status == WEIR_OK || status == WEIR_OUT_OF_HOST_MEMORY);
+        assert_int_equal(empty_folder(), status == WEIR_OK);
+        OK(weir_pool_check(pool));
+    }
+    assert_true(least > 5);
+    close_pool(pool);
+}
+
+/* ---- while it is written ----------------------------------------------------------------------------------------- */
+
+struct writing {
+    struct weir_pool *pool;
+    const char *path;
+    enum weir_status status;
+};
+
+static void *write_snapshot(void *argument) {
+    struct writing *writing = argument;
+    writing->status = weir_pool_snapshot(writing->pool, writing->path);
+    return NULL;
+}
+
+/* Into a pipe, whose reader takes the first bytes and then lets the writer wait. Many blocks, for batches. */
+static void the_pool_goes_on_while_a_snapshot_is_written(void **state) {
+    (void)state;
+    enum { BLOCKS = 20000 };
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 1000);
+    weir_stream stream = new_stream();
+    for (int i = 0; i < BLOCKS; i++) alloc(pool, 512, stream);
+    empty_folder();
+    char copied[300];
+    snprintf(copied, sizeof copied, "%s", path_of("copied.pickle"));
+    struct writing writing = {.pool = pool, .path = path_of("pipe")};
+    assert_int_equal(mkfifo(writing.path, 0600), 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, write_snapshot, &writing), 0);
+    const int pipe_end = open(writing.path, O_RDONLY);
+    static char bytes[1 << 16];
+    FILE *copy = fopen(copied, "wb");
+    assert_true(pipe_end >= 0 && copy != NULL);
+    ssize_t got = read(pipe_end, bytes, 100); /* it has begun, and can't end: a pipe holds less */
+    assert_true(got > 0);
+    OK(weir_pool_free(pool, alloc(pool, 3 * PAGE, stream), stream));
+    assert_int_equal(stats_of(pool).live_blocks, BLOCKS);
+    for (; got > 0; got = read(pipe_end, bytes, sizeof bytes)) fwrite(bytes, 1, (size_t)got, copy);
+    close(pipe_end);
+    assert_true(ftell(copy) > 500000);
+    assert_int_equal(fclose(copy), 0);
+    pthread_join(thread, NULL);
+    OK(writing.status);
+    if (has_python()) assert_int_equal(read_snapshot(copied).blocks, BLOCKS);
+    close_pool(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_snapshot_holds_what_the_pool_holds),
+        cmocka_unit_test(holes_between_pages_part_segments),
+        cmocka_unit_test(a_pool_a_stream_has_its_own_segments),
+        cmocka_unit_test(addresses_that_are_being_mapped_are_in_no_segment),
+        cmocka_unit_test(a_snapshot_takes_its_name_when_it_is_whole),
+        cmocka_unit_test(what_can_not_be_written_is_said),
+        cmocka_unit_test(without_host_memory_there_is_no_file),
+        cmocka_unit_test(the_pool_goes_on_while_a_snapshot_is_written),
+    };
+    return cmocka_run_group_tests_name("snapshot", tests, make_folder, remove_folder);
+}
