@@ -381,7 +381,8 @@ static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_by
         if (wait_for_events(pool, deadline_ns) == WEIR_OK) wait_for_streams(pool, deadline_ns);
         weir__account_host_waited(pool, WEIR__SLOT_NONE, since_ns);
     }
-    if (weir__order_poll_streams(&pool->order)) free_complete_blocks(pool);
+    weir__order_poll_streams(&pool->order);
+    free_complete_blocks(pool); /* also those that another look has seen complete */
     return free_segments(pool, claim_segments(pool, is_over), target_bytes);
 }
 
