@@ -164,6 +164,7 @@ enum weir_status weir_pool_check(struct weir_pool *pool) {
     if (status != WEIR_OK) return status;
     weir__pool_lock(pool);
     status = pool->policy->check(pool);
+    if (status == WEIR_OK) status = weir__family_check(pool);
     weir__pool_unlock(pool);
     return status;
 }

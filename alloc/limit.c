@@ -4,12 +4,17 @@
 
 #include "alloc/pool.h"
 
+static size_t above(size_t a, size_t b) { return a > b ? a - b : 0; }
+
 size_t weir__untaken_bytes(const struct weir_pool *pool) {
-    return pool->held_bytes < pool->limit_bytes ? pool->limit_bytes - pool->held_bytes : 0;
+    const size_t own = above(pool->limit_bytes, pool->held_bytes), family = weir__family_untaken(pool);
+    return own < family ? own : family;
 }
 
 size_t weir__excess_bytes(const struct weir_pool *pool) {
-    return pool->held_bytes > pool->limit_bytes ? pool->held_bytes - pool->limit_bytes : 0;
+    const size_t own = above(pool->held_bytes, pool->limit_bytes), family = weir__family_excess(pool);
+    const size_t most = own > family ? own : family;
+    return most < pool->held_bytes ? most : pool->held_bytes;
 }
 
 void weir__give_excess_back(struct weir_pool *pool) {
@@ -20,7 +25,7 @@ void weir__give_excess_back(struct weir_pool *pool) {
 }
 
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {
-    if (weir__excess_bytes(pool) == 0) return true;
+    if (pool->held_bytes <= pool->limit_bytes) return true;
     return pool->live_bytes < pool->limit_bytes && bytes <= pool->limit_bytes - pool->live_bytes;
 }
 
@@ -44,7 +49,9 @@ static enum weir_status change(struct weir_pool *pool, struct weir__limit wanted
     weir__pool_begin(pool);
     pool->limit_bytes = bytes;
     pool->most_held_bytes = pool->held_bytes > bytes ? pool->held_bytes : bytes;
+    if (pool->family->root == pool) weir__family_set_limit(pool);
     weir__give_excess_back(pool);
+    weir__family_give_excess_back(pool);
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return WEIR_OK;

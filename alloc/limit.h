@@ -2,7 +2,7 @@
 /* The limit as the other parts of the pool ask about it.
  *
  * untaken  what may still be taken from the driver: 0, never a wrapped difference, while more is held than a lowered limit
- * excess   what is held above a lowered limit, to be given back as it becomes idle and complete
+ * excess   what the pool, or its family, holds above a lowered limit, to be given back as it becomes idle and complete
  *
  * Invariant.  held <= most_held == max(limit, what has been held ever since the limit was lowered) <= capacity
  *
@@ -19,7 +19,7 @@ size_t weir__untaken_bytes(const struct weir_pool *pool);
 size_t weir__excess_bytes(const struct weir_pool *pool);
 /* (unlocks) Gives the excess back as far as it is idle and complete; what is wrong with that is logged. */
 void weir__give_excess_back(struct weir_pool *pool);
-/* False while the pool has an excess and what is live leaves no room for `bytes` more under the limit. */
+/* False while the pool holds more than its limit and what is live leaves no room for `bytes` more under the limit. */
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes);
 
 #endif

@@ -121,7 +121,7 @@ static void roll_back_donors(struct weir_pool *pool, struct move *move) {
     }
 }
 
-static enum weir_status claim(struct weir_pool *pool, struct move *move) {
+static enum weir_status claim_extents(struct weir_pool *pool, struct move *move) {
     const struct weir__choice *choice = move->choice;
     size_t lacking = choice->window.lacking, wanted = lacking - choice->spare - choice->created;
     move->pages = calloc(lacking > 0 ? lacking : 1, sizeof *move->pages);
@@ -136,10 +136,18 @@ static enum weir_status claim(struct weir_pool *pool, struct move *move) {
     weir__pages_take_spare(&pool->pages, choice->spare, move->pages);
     move->page_count = choice->spare;
     pool->pages.held += choice->created;
-    weir__account_hold(pool, choice->created * pool->granule);
     pool->unmapped_bytes += choice->created * pool->granule;
     weir__claim_begin(pool);
     return WEIR_OK;
+}
+
+/* WEIR_OUT_OF_MEMORY: another pool of the family has taken what the ladder saw. */
+static enum weir_status claim(struct weir_pool *pool, struct move *move) {
+    const size_t created_bytes = move->choice->created * pool->granule;
+    if (!weir__account_hold(pool, created_bytes)) return WEIR_OUT_OF_MEMORY;
+    enum weir_status status = claim_extents(pool, move);
+    if (status != WEIR_OK) weir__account_unhold(pool, created_bytes);
+    return status;
 }
 
 /* What is around the block on freshly mapped pages: idle, used by no one yet. */

@@ -154,8 +154,11 @@ static enum weir_status add_segment(struct weir_pool *pool, struct weir__request
     if (bytes > weir__untaken_bytes(pool)) return WEIR_OUT_OF_MEMORY;
     struct weir__segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) return no_host_memory();
+    if (!weir__account_hold(pool, bytes)) {
+        free(segment);
+        return WEIR_OUT_OF_MEMORY;
+    }
     uintptr_t address = 0;
-    weir__account_hold(pool, bytes);
     pool->unmapped_bytes += bytes;
     pthread_mutex_unlock(&pool->lock);
     enum weir_status status = weir__plain_alloc(pool->device, bytes, &address, &pool->plain_memory_calls);

@@ -37,39 +37,26 @@ static bool empty_inbox(struct weir_pool *pool) {
 
 void weir__pool_lock(struct weir_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    if (!pool->busy) empty_inbox(pool); /* else they are taken back after the call that has the turn */
+    if (!weir__family_is_busy(pool->family))
+        empty_inbox(pool); /* else they are taken back after the call that has the turn */
 }
 
 void weir__pool_unlock(struct weir_pool *pool) { pthread_mutex_unlock(&pool->lock); }
 
-static void wait_for_turn(struct weir_pool *pool) {
-    if (!weir__device_takes_turns(pool->device)) {
-        pthread_cond_wait(&pool->turned, &pool->lock);
-        return;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    weir__device_pause(pool->device, WEIR__TURN_NS);
-    pthread_mutex_lock(&pool->lock);
-}
-
 void weir__pool_begin(struct weir_pool *pool) {
     (void)weir__spent_take();
-    if (!pool->deterministic || weir__in_host_function()) {
+    if (!pool->family->deterministic || weir__in_host_function()) {
         weir__pool_lock(pool);
         return;
     }
+    weir__family_take_turn(pool->family, pool);
     pthread_mutex_lock(&pool->lock);
-    while (pool->busy) wait_for_turn(pool);
     empty_inbox(pool);
-    pool->busy = true;
 }
 
 void weir__pool_end(struct weir_pool *pool) {
-    if (pool->busy && !weir__in_host_function()) {
-        pool->busy = false;
-        pthread_cond_signal(&pool->turned);
-    }
     pthread_mutex_unlock(&pool->lock);
+    if (pool->family->deterministic && !weir__in_host_function()) weir__family_end_turn(pool->family);
 }
 
 /* The driver may hold locks of its own while a host function runs, so it takes none of ours. */
@@ -106,7 +93,6 @@ static void init_locks(struct weir_pool *pool) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_cond_init(&pool->turned, NULL);
     pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -143,7 +129,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__reclaims_clear(&pool->reclaims);
     weir__trace_close(pool->trace);
     pthread_cond_destroy(&pool->changed);
-    pthread_cond_destroy(&pool->turned);
+    if (pool->family->root == pool) weir__family_close(pool);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -159,20 +145,18 @@ static enum weir_status open_trace(struct weir_pool *pool, const char *path) {
     return weir__trace_open(path, &origin, &pool->trace);
 }
 
-enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
-                                  struct weir_pool **out) {
-    if (out == NULL) return WEIR__INVALID("weir_pool_create: out is NULL");
-    *out = NULL;
-    if (device == NULL) return WEIR__INVALID("weir_pool_create: device is NULL");
+struct weir_pool *weir__pool_new(struct weir_device *device) {
     struct weir_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
+    if (pool == NULL) return NULL;
     pool->device = device;
     pool->granule = device->granularity_bytes;
+    pool->capacity_bytes = device->capacity_bytes;
     init_locks(pool);
-    const char *trace_path = NULL;
-    enum weir_status status = weir__device_budget(device, &pool->capacity_bytes);
-    if (status == WEIR_OK) status = weir__options_settle(pool, options, &trace_path);
-    if (status == WEIR_OK) status = weir__order_open(&pool->order, device, &pool->lock, pool->granule);
+    return pool;
+}
+
+enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status, const char *trace_path) {
+    if (status == WEIR_OK) status = weir__order_open(&pool->order, pool->device, &pool->lock, pool->granule);
     pool->order.deterministic = pool->deterministic;
     pool->most_held_bytes = pool->limit_bytes;
     if (status == WEIR_OK && trace_path != NULL && *trace_path != 0) status = open_trace(pool, trace_path);
@@ -185,8 +169,24 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     }
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_observe(pool);
-    *out = pool;
     return WEIR_OK;
+}
+
+enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
+                                  struct weir_pool **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_create: out is NULL");
+    *out = NULL;
+    if (device == NULL) return WEIR__INVALID("weir_pool_create: device is NULL");
+    struct weir_pool *pool = weir__pool_new(device);
+    if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
+    weir__family_open(pool);
+    const char *trace_path = NULL;
+    enum weir_status status = weir__options_settle(pool, options, &trace_path);
+    pool->family->deterministic = pool->deterministic;
+    weir__family_set_limit(pool);
+    status = weir__pool_open(pool, status, trace_path);
+    if (status == WEIR_OK) *out = pool;
+    return status;
 }
 
 static enum weir_status wait_for_device(struct weir_device *device) {
@@ -198,7 +198,7 @@ static enum weir_status wait_for_device(struct weir_device *device) {
 }
 
 void weir_pool_destroy(struct weir_pool *pool) {
-    if (pool == NULL || weir__forked()) return;
+    if (pool == NULL || weir__forked() || !weir__family_may_close(pool)) return;
     weir__device_unobserve(pool->device, &pool->observer);
     /* Twice, since an error of earlier work may be said in the place of a wait. */
     if (wait_for_device(pool->device) != WEIR_OK && wait_for_device(pool->device) != WEIR_OK) {
@@ -211,6 +211,7 @@ void weir_pool_destroy(struct weir_pool *pool) {
     weir__pool_unlock(pool);
     pool->policy->close(pool);
     zero_range_close(pool);
+    weir__family_leave(pool);
     release_memory(pool);
 }
 
@@ -245,7 +246,8 @@ static enum weir_status alloc_under_limit(struct weir_pool *pool, struct weir__r
 static enum weir_status serve(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status;
     do status = alloc_under_limit(pool, request, out);
-    while (status == WEIR_OUT_OF_MEMORY && empty_inbox(pool)); /* host functions have freed some meanwhile */
+    while (status == WEIR_OUT_OF_MEMORY && (empty_inbox(pool) || /* host functions have freed some meanwhile */
+                                            weir__family_give(pool, request)));
     return status;
 }
 

@@ -7,7 +7,7 @@
  * claim    extents taken out of all indexes and marked moving, so that a driver call can be made with the lock let go;
  *          then committed or rolled back
  * refusal  the last request that was answered with out of memory
- * turn     deterministic mode: a call that changes the pool has it from its begin to its end, also while the lock is let go
+ * turn     deterministic mode: a call that changes a pool of the family (sub_pool.h) has it from its begin to its end, also while the lock is let go
  *
  * Invariants (weir_pool_check walks them).
  *   extents tile the arena; no two neighbours are both bare
@@ -32,6 +32,7 @@
 #include "alloc/placement.h"
 #include "alloc/reclaim.h"
 #include "alloc/spent.h"
+#include "alloc/sub_pool.h"
 #include "alloc/table.h"
 #include "weir/pool.h"
 
@@ -88,14 +89,14 @@ struct weir_pool {
     bool deterministic;
     bool movable; /* idle pages may be mapped at other addresses */
     char name[WEIR__NAME_ROOM];
-    bool busy;             /* a call has the turn; never set out of deterministic mode */
-    pthread_cond_t turned; /* it has it no longer */
     uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
     struct weir__order order;
     struct weir__extent_store store;
     struct weir__table blocks; /* used extents by address */
     struct weir__observer observer;
     struct weir__reclaims reclaims;
+    struct weir__family *family, own_family; /* own_family: of a root */
+    struct weir__member member;
     struct weir__trace *trace; /* NULL: off */
     struct weir__inbox_entry *inbox;
     weir_stream helper; /* carries the waits of weir_pool_free_after; NULL until the first */
@@ -134,7 +135,8 @@ struct weir_pool {
 
 /* ---- accounts (stats.c) ----------------------------------------------------------------------------------------- */
 
-void weir__account_hold(struct weir_pool *pool, size_t bytes);
+/* False: the family's allowance does not have so much; nothing has changed. Needs: bytes <= weir__untaken_bytes. */
+bool weir__account_hold(struct weir_pool *pool, size_t bytes);
 void weir__account_unhold(struct weir_pool *pool, size_t bytes);
 void weir__account_live(struct weir_pool *pool, const struct weir__extent *used);
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used);
@@ -247,6 +249,11 @@ void weir__forget_gone(struct weir_pool *pool);
  * host waits for them first, at most until the call's wait limit. Otherwise nothing. */
 void weir__forget_gone_in_order(struct weir_pool *pool);
 
+/* A pool that has nothing yet but its device and its locks; NULL without host memory. */
+struct weir_pool *weir__pool_new(struct weir_device *device);
+/* Opens what a pool needs whose options are settled, unless `status` says that something has failed already. On failure the
+ * pool is no more. */
+enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status, const char *trace_path);
 /* WEIR_OK when a call may take the pool's lock: there is a pool, and this process is the one that made it. */
 enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call);
 /* Takes the lock and the frees that host functions left; gives it back. For calls that read the pool. */

@@ -10,15 +10,16 @@ static void raise_to(size_t *peak, size_t value) {
     if (value > *peak) *peak = value;
 }
 
-void weir__account_hold(struct weir_pool *pool, size_t bytes) {
-    pool->held_bytes += bytes;
+bool weir__account_hold(struct weir_pool *pool, size_t bytes) {
+    if (!weir__family_hold(pool, bytes)) return false;
     raise_to(&pool->peak_held_bytes, pool->held_bytes);
     assert(pool->held_bytes <= pool->most_held_bytes);
+    return true;
 }
 
 void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
     assert(bytes <= pool->held_bytes);
-    pool->held_bytes -= bytes;
+    weir__family_unhold(pool, bytes);
     pool->most_held_bytes = pool->held_bytes > pool->limit_bytes ? pool->held_bytes : pool->limit_bytes;
 }
 

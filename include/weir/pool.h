@@ -139,6 +139,22 @@ WEIR_API enum weir_status weir_pool_add_reclaim(struct weir_pool *pool, weir_rec
  * each other at the same time wait for ever. Fails: WEIR_INVALID when it is not there; WEIR_NOT_SUPPORTED as above. */
 WEIR_API enum weir_status weir_pool_remove_reclaim(struct weir_pool *pool, weir_reclaim_fn *reclaim, void *self);
 
+/* A sub-pool: a pool of its own, with its own addresses, blocks, statistics and limit, that shares its parent's allowance: what
+ * the parent and its sub-pools, the family, hold together stays within the parent's limit. When a request lacks what others of
+ * the family hold, they give back what they have idle, and the host waits for what is in use still, at most until the wait
+ * limit; only then is it refused. All calls that take a pool take a sub-pool; policy and wait limit are the parent's. Its calls
+ * are in no trace. In deterministic mode the order of the calls of the whole family counts. */
+struct weir_sub_pool_options {
+    size_t size;        /* sizeof(struct weir_sub_pool_options) */
+    size_t limit_bytes; /* most bytes that it may hold itself; 0: as many as the parent */
+    const char *name;   /* of 1 to 63 characters, for reports; NULL: "sub-pool" */
+};
+/* Creates a sub-pool of a pool that is none itself. It is destroyed by weir_pool_destroy, before its parent: to destroy a pool
+ * that has sub-pools is an error, which is logged, and nothing happens.
+ * Fails: as weir_pool_create. *out is NULL. */
+WEIR_API enum weir_status weir_pool_create_sub(struct weir_pool *parent, const struct weir_sub_pool_options *options,
+                                               struct weir_pool **out);
+
 /* ---- what it tells --------------------------------------------------------------------------------------------- */
 
 /* One list makes the struct, the text and the JSON. X(type, name, text) */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/sub_pool.h"
+
+#include <string.h>
+
+#include "alloc/check.h"
+#include "alloc/pool.h"
+
+static void lock(const struct weir__family *family) { pthread_mutex_lock((pthread_mutex_t *)&family->lock); }
+static void unlock(const struct weir__family *family) { pthread_mutex_unlock((pthread_mutex_t *)&family->lock); }
+
+/* Until something has changed, or for a while. Needs the family's lock. */
+static void wait_for_change(struct weir__family *family, const struct weir_pool *pool) {
+    if (!weir__device_takes_turns(pool->device)) {
+        pthread_cond_wait(&family->changed, &family->lock);
+        return;
+    }
+    unlock(family);
+    weir__device_pause(pool->device, WEIR__TURN_NS);
+    lock(family);
+}
+
+/* ---- members ---------------------------------------------------------------------------------------------------- */
+
+void weir__family_open(struct weir_pool *root) {
+    struct weir__family *family = &root->own_family;
+    pthread_mutex_init(&family->lock, NULL);
+    pthread_cond_init(&family->changed, NULL);
+    family->root = root;
+    root->family = family;
+}
+
+void weir__family_close(struct weir_pool *root) {
+    pthread_cond_destroy(&root->own_family.changed);
+    pthread_mutex_destroy(&root->own_family.lock);
+}
+
+static void join(struct weir_pool *pool) {
+    struct weir__family *family = pool->family;
+    lock(family);
+    struct weir_pool **link = &family->first;
+    while (*link != NULL) link = &(*link)->member.next;
+    *link = pool;
+    pool->member.number = ++family->joined;
+    unlock(family);
+}
+
+bool weir__family_may_close(struct weir_pool *pool) {
+    struct weir__family *family = pool->family;
+    lock(family);
+    const bool has_sub_pools = family->root == pool && family->first != NULL;
+    pool->member.closing = !has_sub_pools;
+    while (!has_sub_pools && pool->member.users > 0) wait_for_change(family, pool);
+    unlock(family);
+    if (!has_sub_pools) return true;
+    weir__fail(WEIR_INVALID, 0, NULL, "weir_pool_destroy: the pool has sub-pools, which are destroyed before it");
+    weir__log(WEIR__LOG_ERROR, "pool: %s", weir_last_error()->message);
+    return false;
+}
+
+void weir__family_leave(struct weir_pool *pool) {
+    struct weir__family *family = pool->family;
+    if (family->root == pool) return;
+    lock(family);
+    struct weir_pool **link = &family->first;
+    while (*link != pool) link = &(*link)->member.next;
+    *link = pool->member.next;
+    family->held_bytes -= pool->held_bytes;
+    if (family->most_held_bytes > family->limit_bytes)
+        family->most_held_bytes = family->held_bytes > family->limit_bytes ? family->held_bytes : family->limit_bytes;
+    unlock(family);
+}
+
+/* The member that joined first after `number`, the root first of all, kept from closing; NULL at the end. */
+static struct weir_pool *use_next(struct weir__family *family, const struct weir_pool *but, uint64_t from) {
+    lock(family);
+    struct weir_pool *member = from == 0 ? family->root : family->first;
+    while (member != NULL && (member == but || member->member.closing || member->member.number < from))
+        member = member == family->root ? family->first : member->member.next;
+    if (member != NULL) member->member.users++;
+    unlock(family);
+    return member;
+}
+
+static void unuse(struct weir__family *family, struct weir_pool *member) {
+    lock(family);
+    member->member.users--;
+    pthread_cond_broadcast(&family->changed);
+    unlock(family);
+}
+
+/* ---- the allowance ---------------------------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+bool weir__family_hold(struct weir_pool *pool, size_t bytes) {
+    struct weir__family *family = pool->family;
+    lock(family);
+    const bool fits =
+        bytes == 0 || (family->held_bytes <= family->limit_bytes && bytes <= family->limit_bytes - family->held_bytes);
+    if (fits) {
+        family->held_bytes += bytes;
+        pool->held_bytes += bytes;
+    }
+    unlock(family);
+    return fits;
+}
+
+void weir__family_unhold(struct weir_pool *pool, size_t bytes) {
+    struct weir__family *family = pool->family;
+    lock(family);
+    family->held_bytes -= bytes;
+    family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    pool->held_bytes -= bytes;
+    unlock(family);
+}
+
+size_t weir__family_untaken(const struct weir_pool *pool) {
+    const struct weir__family *family = pool->family;
+    lock(family);
+    const size_t held = family->held_bytes, limit = family->limit_bytes;
+    unlock(family);
+    return held < limit ? limit - held : 0;
+}
+
+size_t weir__family_excess(const struct weir_pool *pool) {
+    const struct weir__family *family = pool->family;
+    lock(family);
+    const size_t held = family->held_bytes, limit = family->limit_bytes;
+    unlock(family);
+    return held > limit ? held - limit : 0;
+}
+
+void weir__family_set_limit(struct weir_pool *root) {
+    struct weir__family *family = root->family;
+    lock(family);
+    family->limit_bytes = root->limit_bytes;
+    family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    unlock(family);
+}
+
+enum weir_status weir__family_check(const struct weir_pool *pool) {
+    const struct weir__family *family = pool->family;
+    lock(family);
+    size_t sum = family->root->held_bytes;
+    for (const struct weir_pool *member = family->first; member != NULL; member = member->member.next)
+        sum += member->held_bytes;
+    const size_t held = family->held_bytes, most = family->most_held_bytes;
+    unlock(family);
+    WEIR__HOLDS(sum == held, "the family holds %zu, its members %zu", held, sum);
+    WEIR__HOLDS(held <= most, "the family holds %zu, at most %zu", held, most);
+    return WEIR_OK;
+}
+
+/* ---- giving ----------------------------------------------------------------------------------------------------- */
+
+static void trim(struct weir_pool *pool, size_t target_bytes) {
+    if (pool->policy->trim(pool, target_bytes) != WEIR_OK)
+        weir__log(WEIR__LOG_WARN, "pool: memory for another pool could not be given back: %s",
+                  weir_last_error()->message);
+}
+
+void weir__family_give_excess_back(struct weir_pool *pool) {
+    uint64_t from = 0;
+    for (struct weir_pool *other; (other = use_next(pool->family, pool, from)) != NULL;) {
+        from = other->member.number + 1;
+        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_lock(&other->lock);
+        weir__give_excess_back(other);
+        pthread_mutex_unlock(&other->lock);
+        unuse(pool->family, other);
+        pthread_mutex_lock(&pool->lock);
+    }
+}
+
+/* (unlocks) Waits for the uses of the largest idle extent of each stream. */
+static void wait_for_idle(struct weir_pool *pool, uint64_t deadline_ns) {
+    for (uint32_t i = 1; i < pool->order.count; i++) {
+        const struct weir__extent *extent = weir__index_largest(&pool->order.slots[i]->idle[0]);
+        const uint32_t count = extent == NULL ? 0 : extent->tag_count;
+        struct weir__tag tags[count + 1];
+        for (uint32_t t = 0; t < count; t++) tags[t] = extent->tags[t];
+        for (uint32_t t = 0; t < count; t++)
+            if (weir__order_wait_host(&pool->order, tags[t], deadline_ns) != WEIR_OK) return;
+    }
+}
+
+/* Gives: how much less the member holds. */
+static size_t give(struct weir_pool *other, size_t bytes, bool wait, uint64_t deadline_ns) {
+    pthread_mutex_lock(&other->lock);
+    const size_t before = other->held_bytes, target = before > bytes ? before - bytes : 0;
+    if (wait) wait_for_idle(other, deadline_ns);
+    trim(other, target);
+    const size_t after = other->held_bytes;
+    pthread_mutex_unlock(&other->lock);
+    return before > after ? before - after : 0;
+}
+
+static size_t ask_others(struct weir_pool *pool, size_t bytes, bool wait, uint64_t deadline_ns) {
+    uint64_t from = 0;
+    size_t given = 0;
+    for (struct weir_pool *other; given < bytes && (other = use_next(pool->family, pool, from)) != NULL;) {
+        from = other->member.number + 1;
+        given += give(other, bytes - given, wait, deadline_ns);
+        unuse(pool->family, other);
+    }
+    return given;
+}
+
+/* Pages for the request, were it to lie across page borders; but no more than the member's own limit leaves. */
+static size_t wanted_of_family(const struct weir_pool *pool, const struct weir__request *request) {
+    const size_t own = pool->held_bytes < pool->limit_bytes ? pool->limit_bytes - pool->held_bytes : 0;
+    size_t wanted = request->bytes / pool->granule * pool->granule + 2 * pool->granule;
+    if (wanted > own) wanted = own;
+    const size_t untaken = weir__family_untaken(pool);
+    return wanted > untaken ? wanted - untaken : 0;
+}
+
+bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
+    const size_t wanted = wanted_of_family(pool, request);
+    if (wanted == 0 || request->host_function) return false;
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    pthread_mutex_unlock(&pool->lock);
+    size_t given = ask_others(pool, wanted, false, 0);
+    pthread_mutex_lock(&pool->lock);
+    if (given > 0) return true;
+    if (request->deadline_ns == 0) {
+        request->deadline_ns = since_ns + request->wait_limit_ns;
+        weir__account_host_wait(pool, request->slot);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    given = ask_others(pool, wanted, true, request->deadline_ns);
+    pthread_mutex_lock(&pool->lock);
+    weir__account_host_waited(pool, request->slot, since_ns);
+    return given > 0;
+}
+
+/* ---- the turn --------------------------------------------------------------------------------------------------- */
+
+void weir__family_take_turn(struct weir__family *family, const struct weir_pool *pool) {
+    lock(family);
+    while (family->busy) wait_for_change(family, pool);
+    __atomic_store_n(&family->busy, true, __ATOMIC_RELEASE);
+    unlock(family);
+}
+
+void weir__family_end_turn(struct weir__family *family) {
+    lock(family);
+    __atomic_store_n(&family->busy, false, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&family->changed);
+    unlock(family);
+}
+
+bool weir__family_is_busy(const struct weir__family *family) {
+    return __atomic_load_n(&family->busy, __ATOMIC_ACQUIRE);
+}
+
+/* ---- public ----------------------------------------------------------------------------------------------------- */
+
+static enum weir_status check(const struct weir_pool *parent, const struct weir_sub_pool_options *options) {
+    enum weir_status status = weir__pool_usable(parent, "weir_pool_create_sub");
+    if (status != WEIR_OK) return status;
+    if (options == NULL || options->size != sizeof *options)
+        return WEIR__INVALID("weir_pool_create_sub: options->size must be sizeof(struct weir_sub_pool_options), %zu",
+                             sizeof *options);
+    if (parent->family->root != parent)
+        return WEIR__INVALID("weir_pool_create_sub: '%s' is a sub-pool itself and can't have any", parent->name);
+    if (options->name != NULL && (*options->name == 0 || strlen(options->name) >= WEIR__NAME_ROOM))
+        return WEIR__INVALID("weir_pool_create_sub: a name has 1 to %d characters, not %zu", WEIR__NAME_ROOM - 1,
+                             strlen(options->name));
+    return WEIR_OK;
+}
+
+static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *parent,
+                                const struct weir_sub_pool_options *options) {
+    pool->family = parent->family;
+    pool->policy = parent->policy;
+    pool->wait_limit_ns = parent->wait_limit_ns;
+    pool->deterministic = parent->deterministic;
+    pool->movable = parent->movable;
+    strcpy(pool->name, options->name != NULL ? options->name : "sub-pool");
+    const size_t limit = options->limit_bytes != 0 ? options->limit_bytes : parent->limit_bytes;
+    return weir__limit_settle(pool, (struct weir__limit){.bytes = limit}, &pool->limit_bytes);
+}
+
+enum weir_status weir_pool_create_sub(struct weir_pool *parent, const struct weir_sub_pool_options *options,
+                                      struct weir_pool **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_create_sub: out is NULL");
+    *out = NULL;
+    enum weir_status status = check(parent, options);
+    if (status != WEIR_OK) return status;
+    struct weir_pool *pool = weir__pool_new(parent->device);
+    if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
+    status = inherit(pool, parent, options);
+    status = weir__pool_open(pool, status, NULL);
+    if (status != WEIR_OK) return status;
+    join(pool);
+    *out = pool;
+    return WEIR_OK;
+}
