@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BR-20: a child of fork has neither the driver's threads nor those that held a lock. Every call there says so at once, and
+/* A child of fork has neither the driver's threads nor those that held a lock. Every call there says so at once, and
  * the parent's pool is as it was. */
 #include <string.h>
 #include <sys/wait.h>
