@@ -179,9 +179,10 @@ enum weir_status weir_pool_create(struct weir_device *device, const struct weir_
     if (device == NULL) return WEIR__INVALID("weir_pool_create: device is NULL");
     struct weir_pool *pool = weir__pool_new(device);
     if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
+    enum weir_status status = weir__device_budget(device, &pool->capacity_bytes);
     weir__family_open(pool);
     const char *trace_path = NULL;
-    enum weir_status status = weir__options_settle(pool, options, &trace_path);
+    if (status == WEIR_OK) status = weir__options_settle(pool, options, &trace_path);
     pool->family->deterministic = pool->deterministic;
     weir__family_set_limit(pool);
     status = weir__pool_open(pool, status, trace_path);

@@ -274,6 +274,7 @@ static enum weir_status check(const struct weir_pool *parent, const struct weir_
 static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *parent,
                                 const struct weir_sub_pool_options *options) {
     pool->family = parent->family;
+    pool->capacity_bytes = parent->capacity_bytes; /* of an integrated device it was what the host left then */
     pool->policy = parent->policy;
     pool->wait_limit_ns = parent->wait_limit_ns;
     pool->deterministic = parent->deterministic;
