@@ -54,7 +54,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     if (emu_capture_free_outside((uintptr_t)address, &code)) return emu_leave(code);
     code = emu_memory_begin_free((uintptr_t)address, &device, &pooled);
     if (code != CUDA_SUCCESS) return emu_leave(code);
-    if (pooled) emu_watch_host_takes((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address), "cuMemFree");
+    if (pooled) emu_watch_unmaps((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address), "cuMemFree");
     code = emu_device_wait(device);
     if (code != CUDA_SUCCESS) {
         emu_memory_cancel_free((uintptr_t)address);

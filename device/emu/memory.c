@@ -218,10 +218,10 @@ static CUresult map(const struct reservation *reservation, uintptr_t start, size
     return CUDA_SUCCESS;
 }
 
-static void unmap(struct mapping *mapping, const char *entry) {
+/* The watch has been told. */
+static void unmap(struct mapping *mapping) {
     const uintptr_t start = mapping->range.start;
     const size_t bytes = mapping->range.bytes;
-    if (entry != NULL) emu_watch_host_takes(start, bytes, entry);
     emu_ranges_remove(&mappings, &mapping->range);
     emu_backing_unmap(start, bytes, bare_sides(emu_ranges_at(&reservations, start), start, bytes));
     assert(mapping->page->mapped > 0);
@@ -268,8 +268,8 @@ CUresult emu_memory_unmap(uintptr_t start, size_t bytes, size_t *handles) {
     const bool whole = !plain_at(start) && whole_mappings(start, bytes, &first, &end);
     if (!whole) return CUDA_ERROR_INVALID_VALUE;
     *handles = end - first;
-    emu_watch_host_takes(start, bytes, "cuMemUnmap");
-    for (size_t i = end; i > first; i--) unmap((struct mapping *)emu_ranges_item(&mappings, i - 1), NULL);
+    emu_watch_unmaps(start, bytes, "cuMemUnmap");
+    for (size_t i = end; i > first; i--) unmap((struct mapping *)emu_ranges_item(&mappings, i - 1));
     return CUDA_SUCCESS;
 }
 
@@ -443,8 +443,8 @@ CUresult emu_memory_begin_free(uintptr_t start, CUdevice *device, bool *pooled) 
 
 void emu_memory_cancel_free(uintptr_t start) { reservation_at(start)->freeing = false; }
 
-static void give_up(struct reservation *reservation, const char *entry) {
-    unmap(emu_ranges_at(&mappings, reservation->range.start), entry);
+static void give_up(struct reservation *reservation) {
+    unmap(emu_ranges_at(&mappings, reservation->range.start));
     unreserve(reservation);
 }
 
@@ -453,12 +453,13 @@ static void free_plain(struct reservation *reservation, const char *entry) {
     CUmemoryPool pool = reservation->plain.pool;
     const size_t bytes = reservation->range.bytes;
     const bool keep = pool != NULL && emu_pool_keeps(pool, bytes);
+    emu_watch_unmaps(reservation->range.start, bytes, keep ? NULL : entry);
     if (keep) {
         set_plain_access(reservation, CU_MEM_ACCESS_FLAGS_PROT_NONE);
         reservation->next_idle = pool->idle;
         pool->idle = reservation;
     } else {
-        give_up(reservation, entry);
+        give_up(reservation);
     }
     if (pool != NULL) emu_pool_has_back(pool, bytes, keep);
 }
@@ -490,7 +491,7 @@ size_t emu_memory_trim(CUmemoryPool pool, size_t bytes) {
         given += reservation->range.bytes;
         emu_charge_call(EMU_AT_cuMemUnmap, reservation->range.bytes);
         emu_charge_call(EMU_AT_cuMemRelease, reservation->range.bytes);
-        give_up(reservation, NULL);
+        give_up(reservation);
     }
     return given;
 }

@@ -4,12 +4,15 @@
  * Words. moment: a position in a queue, with all that is known to come before it. clock: for each queue, the position
  * up to which everything is known to come before (a vector clock); the host has one, for all its threads.
  * shadow: for each byte of a device's physical memory, and of the host memory that work names, its last write, the
- * reads since, whether it was ever written, and whether it is handed out.
+ * reads since, whether it was ever written, and whether it is handed out; and for each address of device memory the uses
+ * that were made through it.
  *
  *     an access at (q, p) is ordered before a moment m   iff   p <= clock(m)[q]
  *     clock(operation) = join(clock of its queue so far, the host's, those of the moments it waits for)
  *     an operation that writes must come after the last write and all reads since; one that reads, after the last write
- *     unmap, free and release are writes by the host; a hand-out is a write by the stream that it goes to
+ *     a hand-out is a write by the stream that it goes to
+ *     an unmap, by itself or by a free, must come after all uses through the addresses that it takes away, and only those:
+ *     a page may be in use by others. A page goes when its last address has gone, so after all its uses
  *
  * Submission order extends happens-before (an operation can only wait for what was submitted before it), so each access
  * is checked once, when it is submitted, and the answer does not depend on the clock. A gate opened by a stream's own
@@ -64,8 +67,9 @@ void emu_watch_page_made(CUdevice device, size_t offset, size_t bytes);
 void emu_watch_page_gone(CUdevice device, size_t offset, size_t bytes);
 /* The driver's own pool gives the bytes to the queue's stream, in its order, by the entry's name. */
 void emu_watch_hands_out(struct emu_queue *queue, uintptr_t address, size_t bytes, const char *entry);
-/* The host takes [address, ...) away: unmap, free or release, by the entry's name. Before the mapping is taken down. */
-void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry);
+/* The mappings in [address, ...) are about to be taken down: by the host, by the entry's name; NULL: by a stream, whose
+ * part was checked when it was submitted. Whatever is mapped there next was never used through these addresses. */
+void emu_watch_unmaps(uintptr_t address, size_t bytes, const char *entry);
 /* The host writes there, or someone did of whom the watch can't know: contents that came from elsewhere. */
 void emu_watch_host_writes(uintptr_t address, size_t bytes, const char *entry);
 /* Pinned host memory is freed or unregistered. */

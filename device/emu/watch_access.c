@@ -12,6 +12,7 @@
 
 static struct emu_shadow devices[EMU_MOST_DEVICES];
 static struct emu_shadow host_memory = {.written = true};
+static struct emu_shadow addresses; /* of device memory: what was done through each, whatever page it was */
 static uint64_t unwatched;
 
 uint64_t emu_watch_unwatched(void) { return unwatched; }
@@ -55,6 +56,7 @@ static bool was_device_memory(uintptr_t address) {
 struct walk {
     struct emu_visit visit;
     struct emu_piece piece;
+    uintptr_t noted; /* up to here it is noted by which addresses the bytes were used */
 };
 
 static void at_fault(void *self, enum emu_fault fault, const struct emu_access *first, uint64_t start, uint64_t bytes) {
@@ -75,10 +77,21 @@ static void not_mapped(struct walk *walk) {
         at_fault(walk, EMU_FAULT_FREED, &by, walk->piece.offset, walk->piece.bytes);
 }
 
+/* What the host does is before every unmap. */
+static void note_addresses(struct walk *walk, uintptr_t end) {
+    struct emu_visit use = walk->visit;
+    use.act = EMU_ACT_USE;
+    if (use.access.queue != EMU_BY_HOST && !emu_shadow_visit(&addresses, walk->noted, end - walk->noted, &use))
+        emu_watch_give_up();
+    walk->noted = end;
+}
+
 static void visit_piece(void *self, const struct emu_piece *piece) {
     struct walk *walk = self;
     walk->piece = *piece;
     if (piece->device < 0) {
+        note_addresses(walk, piece->start);
+        walk->noted = piece->start + piece->bytes;
         walk->piece.device = 0;
         not_mapped(walk);
         return;
@@ -89,10 +102,13 @@ static void visit_piece(void *self, const struct emu_piece *piece) {
 
 void emu_watch_access(uintptr_t start, size_t bytes, struct emu_visit visit) {
     if (bytes == 0 || bytes > UINTPTR_MAX - start) return;
-    struct walk walk = {.visit = visit};
+    struct walk walk = {.visit = visit, .noted = start};
     walk.visit.at_fault = at_fault;
     walk.visit.self = &walk;
-    if (emu_memory_pieces(start, bytes, visit_piece, &walk)) return;
+    if (emu_memory_pieces(start, bytes, visit_piece, &walk)) {
+        note_addresses(&walk, start + bytes);
+        return;
+    }
     walk.piece = (struct emu_piece){.start = start, .bytes = bytes, .device = -1, .offset = start};
     if (was_device_memory(start)) {
         walk.piece.device = 0;
@@ -211,7 +227,7 @@ void emu_watch_hands_out(struct emu_queue *queue, uintptr_t address, size_t byte
 
 /* ---- the host --------------------------------------------------------------------------------------------------- */
 
-/* A page's old history has been checked where its last mapping was taken away. */
+/* A page's old history has been checked where its mappings were taken away. */
 void emu_watch_page_made(CUdevice device, size_t offset, size_t bytes) {
     if (emu_watch_on() && !emu_shadow_forget(&devices[device], offset, bytes)) emu_watch_give_up();
 }
@@ -230,13 +246,31 @@ void emu_watch_host_writes(uintptr_t address, size_t bytes, const char *entry) {
     emu_report_end();
 }
 
-void emu_watch_host_takes(uintptr_t address, size_t bytes, const char *entry) {
+static void at_fault_with_unmap(void *self, enum emu_fault fault, const struct emu_access *first, uint64_t start,
+                                uint64_t bytes) {
+    const struct emu_access *second = self;
+    const struct emu_at_fault found = {.fault = fault,
+                                       .first = *first,
+                                       .second = *second,
+                                       .device = emu_memory_device((uintptr_t)start),
+                                       .address = (uintptr_t)start,
+                                       .bytes = (size_t)bytes};
+    emu_report_add(&found);
+}
+
+/* The bytes are not touched: other addresses may be in use for them. */
+void emu_watch_unmaps(uintptr_t address, size_t bytes, const char *entry) {
     if (!emu_watch_on()) return;
-    const struct emu_visit visit = by_host(EMU_ACT_HOST_TAKE, entry);
-    emu_report_begin();
-    emu_watch_access(address, bytes, visit);
-    emu_report_end();
-    remember_taken(address, bytes, visit.access);
+    if (entry != NULL) {
+        struct emu_visit visit = by_host(EMU_ACT_HOST_TAKE, entry);
+        visit.at_fault = at_fault_with_unmap;
+        visit.self = &visit.access;
+        emu_report_begin();
+        if (!emu_shadow_visit(&addresses, address, bytes, &visit)) emu_watch_give_up();
+        emu_report_end();
+        remember_taken(address, bytes, visit.access);
+    }
+    if (!emu_shadow_forget(&addresses, address, bytes)) emu_watch_give_up();
 }
 
 void emu_watch_host_memory_gone(uintptr_t address, size_t bytes, const char *entry) {

@@ -79,7 +79,7 @@ uint32_t emu_label(const char *name, enum emu_act act) {
 static const char *const verbs[EMU_ACTS] = {
     [EMU_ACT_READ] = "reads",           [EMU_ACT_WRITE] = "writes",    [EMU_ACT_HAND_OUT] = "gives away",
     [EMU_ACT_TAKE] = "takes back",      [EMU_ACT_HOST_READ] = "reads", [EMU_ACT_HOST_WRITE] = "writes",
-    [EMU_ACT_HOST_TAKE] = "takes away",
+    [EMU_ACT_HOST_TAKE] = "takes away", [EMU_ACT_USE] = "uses",
 };
 
 static const struct label *label_of(const struct emu_access *access) {

@@ -254,7 +254,8 @@ static void join(struct emu_shadow *shadow, uint64_t start, uint64_t end) {
 /* ---- checking --------------------------------------------------------------------------------------------------- */
 
 static bool ordered(const struct emu_visit *visit, const struct emu_access *before) {
-    if (before->queue >= EMU_BY_HOST || before->queue == visit->access.queue) return true;
+    if (before->queue >= EMU_BY_HOST) return true;
+    if (before->queue == visit->access.queue && before->position <= visit->access.position) return true;
     return emu_known_of(visit->known, before->queue) >= before->position;
 }
 
@@ -265,6 +266,7 @@ static bool is_use(enum emu_act act) { return is_read(act) || act == EMU_ACT_WRI
 
 static void check_segment(const struct segment *segment, uint64_t start, uint64_t bytes,
                           const struct emu_visit *visit) {
+    if (visit->act == EMU_ACT_USE) return;
     if (segment->state == TAKEN && is_use(visit->act)) {
         visit->at_fault(visit->self, EMU_FAULT_FREED, &segment->last, start, bytes);
         return;
@@ -284,25 +286,31 @@ static void check_segment(const struct segment *segment, uint64_t start, uint64_
 
 /* ---- noting ----------------------------------------------------------------------------------------------------- */
 
-/* Reads that come before this one need not be kept: whatever comes after it comes after them. */
-static bool note_read(struct segment *segment, const struct emu_visit *visit) {
-    segment->state = WRITTEN; /* a read of what nobody wrote is at fault once */
-    if (visit->over) return true;
-    if (segment->reads == NULL) {
-        if (segment->read.queue != EMU_NOBODY && !ordered(visit, &segment->read))
-            return add_to_reads(segment, &visit->access);
-        segment->read = visit->access;
-        return true;
-    }
+static void drop_reads_before(struct segment *segment, const struct emu_visit *visit) {
     struct reads *reads = segment->reads;
+    if (reads == NULL) {
+        if (ordered(visit, &segment->read)) segment->read = nobody;
+        return;
+    }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < reads->count; i++)
         if (!ordered(visit, &reads->at[i])) reads->at[kept++] = reads->at[i];
     reads->count = kept;
-    if (kept > 0) return add_to_reads(segment, &visit->access);
-    drop_reads(segment);
-    segment->read = visit->access;
-    return true;
+    if (kept == 0) drop_reads(segment);
+}
+
+/* Reads that come before this one need not be kept: whatever comes after it comes after them. */
+static bool note_use(struct segment *segment, const struct emu_visit *visit) {
+    if (visit->over) return true;
+    drop_reads_before(segment, visit);
+    bool noted = add_to_reads(segment, &visit->access);
+    for (size_t i = 1; i < visit->end_count && noted; i++) noted = add_to_reads(segment, &visit->ends[i]);
+    return noted;
+}
+
+static bool note_read(struct segment *segment, const struct emu_visit *visit) {
+    segment->state = WRITTEN; /* a read of what nobody wrote is at fault once */
+    return note_use(segment, visit);
 }
 
 static void note_write(struct segment *segment, enum state state, const struct emu_access *access) {
@@ -350,6 +358,8 @@ static bool note(struct segment *segment, const struct emu_visit *visit) {
     case EMU_ACT_HOST_READ:
         segment->state = WRITTEN;
         return true;
+    case EMU_ACT_USE:
+        return note_use(segment, visit);
     case EMU_ACTS:
         break;
     }

@@ -2,7 +2,7 @@
 /* What the watch knows of bytes: who wrote them last, who read them since, whether there is anything to read. Plain
  * data, no lock of its own.
  *
- * Words. space: the physical bytes of a device, or host memory. segment: bytes of a space with one history. leaf: some
+ * Words. space: the physical bytes of a device, host memory, or the addresses of device memory. segment: bytes of a space with one history. leaf: some
  * segments that follow each other. label: a number that stands for a name and what its bearer does with bytes.
  *
  *     segments tile the space, and leaves the segments, both in order; no two neighbours in a leaf have one history
@@ -34,6 +34,7 @@ enum emu_act {
     EMU_ACT_HOST_READ,
     EMU_ACT_HOST_WRITE,
     EMU_ACT_HOST_TAKE, /* unmap, free, release: the contents stay, whatever they are */
+    EMU_ACT_USE,       /* of addresses, by whatever act: checked against nothing, and kept like a read */
     EMU_ACTS
 };
 
@@ -43,7 +44,7 @@ struct emu_visit {
     enum emu_act act;
     struct emu_access access;
     const struct emu_known *known; /* what comes before it */
-    /* EMU_ACT_TAKE: the positions after which the bytes are unused, one a stream; `access` is the first of them */
+    /* Of a take: the positions after which the bytes are unused, one a stream; `access` is the first of them */
     const struct emu_access *ends;
     size_t end_count;
     bool over;    /* EMU_ACT_READ: when the call returns; nothing later needs to come after it */

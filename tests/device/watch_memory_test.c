@@ -42,6 +42,7 @@ SCENE(a_page_must_not_be_unmapped_under_use) {
     assert_code(CUDA_SUCCESS, driver->page_unmap(at, SCENE_GRANULE));
     expect_race(scene, "writer", "cuMemUnmap by the host");
     map(scene, at, page);
+    scene_follow(scene, scene->b, scene->a);
     scene_access(scene, scene->b, "other writer", at, 64, true);
     assert_code(CUDA_SUCCESS, driver->stream_synchronize(scene->b));
     assert_code(CUDA_SUCCESS, driver->page_unmap(at, SCENE_GRANULE));
@@ -150,7 +151,154 @@ SCENE(one_page_at_two_addresses_is_the_same_bytes) {
     unreserve(scene, at, 2);
 }
 
+/* ---- addresses of one page -------------------------------------------------------------------------------------- */
+
+static void unmap(struct scene *scene, CUdeviceptr at) {
+    assert_code(CUDA_SUCCESS, scene->driver->page_unmap(at, SCENE_GRANULE));
+}
+
+/* A page that is mapped at two addresses. */
+struct twice {
+    CUmemGenericAllocationHandle page;
+    CUdeviceptr one, other;
+};
+
+static struct twice map_twice(struct scene *scene) {
+    struct twice twice = {.page = new_page(scene), .one = reserve(scene, 2)};
+    twice.other = twice.one + SCENE_GRANULE;
+    map(scene, twice.one, twice.page);
+    map(scene, twice.other, twice.page);
+    return twice;
+}
+
+/* Needs: nothing is mapped. */
+static void end_twice(struct scene *scene, const struct twice *twice) {
+    expect_clean(scene);
+    assert_code(CUDA_SUCCESS, scene->driver->page_release(twice->page));
+    unreserve(scene, twice->one, 2);
+}
+
+SCENE(an_unmap_concerns_only_what_came_through_its_addresses) {
+    const struct twice twice = map_twice(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    unmap(scene, twice.other);
+    expect_clean(scene);
+    map(scene, twice.other, twice.page);
+    scene_follow(scene, scene->b, scene->a);
+    scene_access(scene, scene->b, "reader", twice.other, 64, false);
+    unmap(scene, twice.one);
+    const struct weir_emu_report report = expect_report(scene, WEIR_EMU_RACE, "writer", "cuMemUnmap by the host");
+    assert_ptr_equal(report.address, twice.one);
+    assert_int_equal(report.bytes, 64);
+    assert_int_equal(report.device, 0);
+    unmap(scene, twice.other);
+    expect_race(scene, "reader", "cuMemUnmap by the host");
+    end_twice(scene, &twice);
+}
+
+SCENE(a_use_through_one_address_does_not_stand_for_an_earlier_one_through_another) {
+    const struct twice twice = map_twice(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    scene_follow(scene, scene->b, scene->a);
+    scene_access(scene, scene->b, "later writer", twice.other, 64, true);
+    unmap(scene, twice.one);
+    expect_race(scene, "writer", "cuMemUnmap by the host");
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->b));
+    unmap(scene, twice.other);
+    end_twice(scene, &twice);
+}
+
+SCENE(an_unmap_waits_for_every_stream_that_used_its_addresses) {
+    const struct twice twice = map_twice(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    scene_follow(scene, scene->b, scene->a);
+    scene_follow(scene, scene->c, scene->a);
+    scene_access(scene, scene->b, "reader", twice.one, 64, false);
+    scene_access(scene, scene->c, "slow reader", twice.one, 64, false);
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->b));
+    unmap(scene, twice.one);
+    expect_race(scene, "slow reader", "cuMemUnmap by the host");
+    unmap(scene, twice.other);
+    end_twice(scene, &twice);
+}
+
+SCENE(a_page_keeps_its_history_when_one_of_its_addresses_goes) {
+    const struct twice twice = map_twice(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    unmap(scene, twice.other);
+    scene_access(scene, scene->b, "reader", twice.one, 64, false);
+    expect_race(scene, "writer", "reader");
+    scene_follow(scene, scene->b, scene->a);
+    scene_access(scene, scene->b, "good reader", twice.one, 64, false);
+    scene_access(scene, scene->b, "late", twice.other, 64, false);
+    expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "cuMemUnmap by the host", "late");
+    assert_code(CUDA_SUCCESS, scene->driver->context_synchronize());
+    unmap(scene, twice.one);
+    end_twice(scene, &twice);
+}
+
+SCENE(what_is_mapped_at_an_address_was_not_used_through_it_before) {
+    const struct twice twice = map_twice(scene);
+    const CUmemGenericAllocationHandle another = new_page(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    unmap(scene, twice.one);
+    expect_race(scene, "writer", "cuMemUnmap by the host");
+    map(scene, twice.one, twice.page);
+    unmap(scene, twice.one);
+    scene_access(scene, scene->a, "late", twice.one, 64, true);
+    expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "cuMemUnmap by the host", "late");
+    map(scene, twice.one, another);
+    unmap(scene, twice.one);
+    unmap(scene, twice.other);
+    assert_code(CUDA_SUCCESS, scene->driver->page_release(another));
+    end_twice(scene, &twice);
+}
+
+SCENE(a_part_of_a_run_is_unmapped_by_itself) {
+    const struct twice twice = map_twice(scene);
+    const CUdeviceptr run = reserve(scene, 3);
+    const CUmemGenericAllocationHandle next = new_page(scene);
+    map(scene, run, twice.page);
+    map(scene, run + SCENE_GRANULE, next);
+    scene_access(scene, scene->a, "writer", run + SCENE_GRANULE - 32, 64, true);
+    unmap(scene, twice.one);
+    unmap(scene, twice.other);
+    expect_clean(scene);
+    unmap(scene, run);
+    assert_int_equal(expect_report(scene, WEIR_EMU_RACE, "writer", "cuMemUnmap by the host").bytes, 32);
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->a));
+    unmap(scene, run + SCENE_GRANULE);
+    assert_code(CUDA_SUCCESS, scene->driver->page_release(next));
+    unreserve(scene, run, 3);
+    end_twice(scene, &twice);
+}
+
+SCENE(memory_that_is_made_anew_has_no_history) {
+    struct twice twice = map_twice(scene);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    unmap(scene, twice.one);
+    expect_race(scene, "writer", "cuMemUnmap by the host");
+    unmap(scene, twice.other);
+    assert_code(CUDA_SUCCESS, scene->driver->page_release(twice.page));
+    twice.page = new_page(scene); /* the same bytes */
+    map(scene, twice.one, twice.page);
+    scene_access(scene, scene->b, "new writer", twice.one, 64, true);
+    expect_clean(scene);
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->b));
+    unmap(scene, twice.one);
+    end_twice(scene, &twice);
+}
+
 /* ---- pools ------------------------------------------------------------------------------------------------------ */
+
+static void hand_out_at(struct scene *scene, CUdeviceptr at, CUstream stream) {
+    assert_code(CUDA_SUCCESS, scene->driver->emu_hand_out((const void *)(uintptr_t)at, SCENE_GRANULE, stream));
+}
+
+static void take_back_at(struct scene *scene, CUdeviceptr at, CUstream stream) {
+    assert_code(CUDA_SUCCESS,
+                scene->driver->emu_take_back((const void *)(uintptr_t)at, SCENE_GRANULE, &stream, 1, NULL));
+}
 
 static void hand_out(struct scene *scene, CUstream stream) {
     assert_code(CUDA_SUCCESS, scene->driver->emu_hand_out((const void *)(uintptr_t)scene->block, SCENE_BYTES, stream));
@@ -252,6 +400,52 @@ SCENE(a_free_may_name_an_event_that_is_recorded_after_the_last_use) {
     expect_clean(scene);
 }
 
+SCENE(a_free_by_an_event_does_not_cover_what_its_stream_does_later) {
+    hand_out(scene, scene->a);
+    assert_code(CUDA_SUCCESS, scene->driver->event_record(scene->event, scene->a));
+    scene_write(scene, scene->a, "after the record");
+    take_back(scene, NULL, 0, scene->event);
+    expect_race(scene, "after the record", "free");
+}
+
+SCENE(what_is_handed_out_at_one_address_is_taken_from_all_others) {
+    const struct twice twice = map_twice(scene);
+    hand_out_at(scene, twice.one, scene->a);
+    scene_access(scene, scene->a, "writer", twice.one, 64, true);
+    take_back_at(scene, twice.one, scene->a);
+    scene_access(scene, scene->a, "careless", twice.other, 64, true);
+    expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "free", "careless");
+    tick(scene, scene->b);
+    hand_out_at(scene, twice.other, scene->b);
+    expect_race(scene, "free", "hand-out");
+    scene_access(scene, scene->a, "late", twice.one, 64, true);
+    expect_race(scene, "hand-out", "late");
+    assert_code(CUDA_SUCCESS, scene->driver->context_synchronize());
+    unmap(scene, twice.one);
+    unmap(scene, twice.other);
+    end_twice(scene, &twice);
+}
+
+SCENE(an_unmap_comes_after_the_frees_of_its_addresses_and_no_others) {
+    const struct twice twice = map_twice(scene);
+    tick(scene, scene->a);
+    tick(scene, scene->b);
+    hand_out_at(scene, twice.one, scene->a);
+    take_back_at(scene, twice.one, scene->a);
+    scene_follow(scene, scene->b, scene->a);
+    hand_out_at(scene, twice.other, scene->b);
+    assert_code(CUDA_SUCCESS, scene->driver->stream_synchronize(scene->a));
+    unmap(scene, twice.one);
+    expect_clean(scene);
+    tick(scene, scene->b);
+    take_back_at(scene, twice.other, scene->b);
+    map(scene, twice.one, twice.page);
+    unmap(scene, twice.other);
+    expect_race(scene, "free", "cuMemUnmap by the host");
+    unmap(scene, twice.one);
+    end_twice(scene, &twice);
+}
+
 SCENE(a_free_that_names_a_stream_that_is_gone_leaves_its_uses_to_the_hand_out) {
     const CUstream named[] = {scene->a, WEIR_EMU_ANY_STREAM};
     hand_out(scene, scene->a);
@@ -319,6 +513,40 @@ SCENE(memory_of_a_stream_is_for_those_that_follow_it_until_it_is_given_back) {
     expect_report(scene, WEIR_EMU_USE_AFTER_FREE, "cuMemFreeAsync", "later");
 }
 
+struct opening {
+    const struct weir__driver *driver;
+    struct weir_emu_gate *gate;
+};
+
+static void open_it(void *self) {
+    const struct opening *opening = self;
+    if (opening->driver->emu_gate_open(opening->gate, 0) != CUDA_SUCCESS) abort();
+}
+
+SCENE(addresses_that_a_stream_gave_back_are_as_new) {
+    const struct weir__driver *driver = scene->driver;
+    struct weir_emu_gate *passed; /* order that the watch does not see: the host never learns of the free by it */
+    CUdeviceptr block, again;
+    find_pool_entries(scene);
+    assert_code(CUDA_SUCCESS, driver->emu_gate_create(&passed, 0));
+    assert_code(CUDA_SUCCESS, alloc_async(&block, SCENE_GRANULE, scene->a));
+    scene_access(scene, scene->a, "writer", block, 64, true);
+    assert_code(CUDA_SUCCESS, free_async(block, scene->a));
+    struct opening opening = {driver, passed};
+    assert_code(CUDA_SUCCESS, driver->host_function(scene->a, open_it, &opening));
+    if (scene->gate != NULL) assert_code(CUDA_SUCCESS, driver->emu_gate_open(scene->gate, 0));
+    assert_code(CUDA_SUCCESS, driver->emu_gate_wait(passed));
+    assert_code(CUDA_SUCCESS, driver->address_reserve(&again, SCENE_GRANULE, 0, block, 0));
+    assert_int_equal(again, block);
+    const CUmemGenericAllocationHandle page = new_page(scene);
+    map(scene, again, page);
+    unmap(scene, again);
+    expect_clean(scene);
+    assert_code(CUDA_SUCCESS, driver->page_release(page));
+    unreserve(scene, again, 1);
+    assert_code(CUDA_SUCCESS, driver->emu_gate_destroy(passed));
+}
+
 /* ---- peers ------------------------------------------------------------------------------------------------------ */
 
 SCENE(work_of_one_device_on_the_memory_of_another_is_watched) {
@@ -360,15 +588,26 @@ int main(void) {
         device_test(what_nobody_has_written_must_not_be_read),
         device_test(a_page_keeps_what_was_written_when_it_moves),
         device_test(one_page_at_two_addresses_is_the_same_bytes),
+        device_test(an_unmap_concerns_only_what_came_through_its_addresses),
+        device_test(a_use_through_one_address_does_not_stand_for_an_earlier_one_through_another),
+        device_test(an_unmap_waits_for_every_stream_that_used_its_addresses),
+        device_test(a_page_keeps_its_history_when_one_of_its_addresses_goes),
+        device_test(what_is_mapped_at_an_address_was_not_used_through_it_before),
+        device_test(a_part_of_a_run_is_unmapped_by_itself),
+        device_test(memory_that_is_made_anew_has_no_history),
         device_test(a_block_is_handed_out_after_its_free_even_if_nobody_used_it),
         device_test(a_block_for_any_stream_needs_the_host_to_know_that_it_is_unused),
         device_test(a_block_is_for_the_stream_that_it_was_handed_to_and_those_that_follow),
         device_test(a_free_must_name_every_stream_that_used_the_block),
         device_test(a_free_may_name_a_stream_that_follows_the_users),
         device_test(a_free_may_name_an_event_that_is_recorded_after_the_last_use),
+        device_test(a_free_by_an_event_does_not_cover_what_its_stream_does_later),
+        device_test(what_is_handed_out_at_one_address_is_taken_from_all_others),
+        device_test(an_unmap_comes_after_the_frees_of_its_addresses_and_no_others),
         device_test(a_free_that_names_a_stream_that_is_gone_leaves_its_uses_to_the_hand_out),
         device_test(what_was_taken_back_is_nobodys),
         device_test(memory_of_a_stream_is_for_those_that_follow_it_until_it_is_given_back),
+        device_test(addresses_that_a_stream_gave_back_are_as_new),
         device_test(work_of_one_device_on_the_memory_of_another_is_watched),
     };
     return cmocka_run_group_tests_name("watch_memory", tests, NULL, NULL);

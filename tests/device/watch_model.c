@@ -175,3 +175,44 @@ void model_forget(struct model *model, int start, int bytes) {
     for (struct model_byte *byte = &model->byte[start]; byte < &model->byte[start + bytes]; byte++)
         become(byte, MODEL_UNWRITTEN, MODEL_NONE);
 }
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static void use(struct model *model, int who, int start, int count) {
+    for (struct model_address *address = &model->address[start]; who >= 0 && address < &model->address[start + count];
+         address++) {
+        assert(address->use_count < MODEL_USES);
+        address->uses[address->use_count++] = (struct model_use){who, model->acts};
+    }
+}
+
+void model_use(struct model *model, int who, int start, int count) {
+    model->acts++;
+    use(model, who, start, count);
+}
+
+void model_use_by_take(struct model *model, const bool queues[MODEL_QUEUES], int start, int count) {
+    model->acts++;
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        if (queues[q]) use(model, model->newest[q], start, count);
+}
+
+/* Of the uses those count that are before none by a later act. */
+static bool use_superseded(const struct model *model, const struct model_address *address, int number) {
+    for (int i = number + 1; i < address->use_count; i++)
+        if (address->uses[i].act != address->uses[number].act &&
+            model_before(model, address->uses[number].who, address->uses[i].who))
+            return true;
+    return false;
+}
+
+void model_unmap(struct model *model, int start, int count) {
+    for (struct model_address *address = &model->address[start]; address < &model->address[start + count]; address++) {
+        for (int i = 0; i < address->use_count; i++)
+            if (!use_superseded(model, address, i) && !model_before(model, address->uses[i].who, MODEL_HOST))
+                find(model, MODEL_RACE, address->uses[i].who);
+        address->use_count = 0;
+    }
+}
+
+void model_use_unmapped(struct model *model) { find(model, MODEL_FREED, MODEL_HOST); }

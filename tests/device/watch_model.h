@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MODEL_NODES = 400, MODEL_BEFORE = 64, MODEL_BYTES = 96, MODEL_QUEUES = 8, MODEL_FAULTS = 512 };
+enum { MODEL_NODES = 400, MODEL_BEFORE = 64, MODEL_BYTES = 96, MODEL_ADDRESSES = 144, MODEL_QUEUES = 8 };
+enum { MODEL_FAULTS = 512, MODEL_USES = 256 };
 enum model_state { MODEL_UNWRITTEN, MODEL_WRITTEN, MODEL_TAKEN };
 enum model_fault { MODEL_RACE, MODEL_FREED, MODEL_UNREAD };
 
@@ -15,6 +16,15 @@ struct model_byte {
     enum model_state state;
     int last; /* a node; MODEL_HOST, MODEL_NONE */
     int reads[MODEL_NODES], read_count;
+};
+
+struct model_use {
+    int who, act; /* a node; a number of what it did: a free has several nodes */
+};
+
+struct model_address { /* what was done through it since it was mapped */
+    struct model_use uses[MODEL_USES];
+    int use_count;
 };
 
 enum { MODEL_HOST = -1, MODEL_NONE = -2 };
@@ -31,6 +41,8 @@ struct model {
     int newest[MODEL_QUEUES]; /* the latest node of a queue, MODEL_NONE */
     bool host_saw[MODEL_NODES];
     struct model_byte byte[MODEL_BYTES];
+    struct model_address address[MODEL_ADDRESSES];
+    int acts;
     struct model_found found[MODEL_FAULTS];
     int found_count;
 };
@@ -50,6 +62,13 @@ void model_host_take(struct model *model, int start, int bytes);
 /* The bytes are unused after the newest nodes of the queues in `queues`. */
 void model_take(struct model *model, const bool queues[MODEL_QUEUES], int start, int bytes);
 void model_forget(struct model *model, int start, int bytes);
+
+/* By which addresses bytes are used, by nodes: an unmap must come after that, whatever was done to the bytes since. */
+void model_use(struct model *model, int who, int start, int count);
+void model_use_by_take(struct model *model, const bool queues[MODEL_QUEUES], int start, int count);
+void model_unmap(struct model *model, int start, int count);
+/* A use of an address where nothing is mapped any more. */
+void model_use_unmapped(struct model *model);
 int model_count(const struct model *model, enum model_fault fault, int first);
 
 #endif

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of driver calls: work, events, waits, copies, host waits and hand-outs on several streams, of which
- * one is the legacy stream. After each call the watch has reported what a search through the whole graph of what was
+ * one is the legacy stream, and two pages that come and go at three places. After each call the watch has reported what a search through the whole graph of what was
  * submitted finds, byte by byte; no more, and no less. */
 #include "tests/device/watch_model.h"
 #include "tests/device/watch_scene.h"
 
-enum { STREAMS = 4, EVENTS = 3, LEGACY = 0, BLOCKING = 1, STEPS = 50 }; /* streams 2 and 3 do not block */
+enum { STREAMS = 4, EVENTS = 3, LEGACY = 0, BLOCKING = 1, STEPS = 60 }; /* streams 2 and 3 do not block */
+
+/* A window is two granules of addresses, in each of which a page can be mapped. Work uses what lies around their border:
+ * the last bytes of the first one's page, and the first bytes of the second one's. */
+enum { WINDOWS = 3, PAGES = 2, SIDE = MODEL_BYTES / PAGES / 2, WINDOW = 2 * SIDE, NOT_MAPPED = -1 };
+_Static_assert(WINDOWS *WINDOW == MODEL_ADDRESSES, "the model knows the addresses of all windows");
 
 struct program {
     struct scene *scene;
     struct model model;
+    CUdeviceptr window[WINDOWS];
+    CUmemGenericAllocationHandle page[PAGES];
+    int mapped[WINDOWS][2]; /* a page's number, NOT_MAPPED */
     CUstream stream[STREAMS];
     CUevent event[EVENTS];
     int recorded[EVENTS];           /* the node of its latest record */
@@ -77,7 +85,75 @@ static void compare(struct program *program, const char *what) {
     if (count > 0) assert_code(CUDA_SUCCESS, scene->driver->emu_watch_clear());
 }
 
-static CUdeviceptr at(const struct program *program, int start) { return program->scene->block + (CUdeviceptr)start; }
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static CUdeviceptr at(const struct program *program, int address) {
+    return program->window[address / WINDOW] + SCENE_GRANULE - SIDE + (CUdeviceptr)(address % WINDOW);
+}
+
+/* The model's byte that lies there, NOT_MAPPED. */
+static int byte_at(const struct program *program, int address) {
+    const int half = address % WINDOW / SIDE, page = program->mapped[address / WINDOW][half];
+    return page != NOT_MAPPED ? page * 2 * SIDE + (half == 0 ? SIDE : 0) + address % SIDE : NOT_MAPPED;
+}
+
+static bool all_mapped(const struct program *program, int start, int bytes) {
+    for (int i = start; i < start + bytes; i++)
+        if (byte_at(program, i) == NOT_MAPPED) return false;
+    return true;
+}
+
+/* What is done to bytes, by a node or the host, goes through addresses. */
+static void act(struct program *program, void (*do_it)(struct model *, int, int, int), int who, int start, int bytes) {
+    for (int i = start; i < start + bytes; i++) {
+        const int byte = byte_at(program, i);
+        if (byte == NOT_MAPPED) {
+            model_use_unmapped(&program->model);
+            continue;
+        }
+        do_it(&program->model, who, byte, 1);
+        model_use(&program->model, who, i, 1);
+    }
+}
+
+static void map(struct program *program, int window, int half, int page) {
+    const struct weir__driver *driver = program->scene->driver;
+    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    const CUdeviceptr start = program->window[window] + (CUdeviceptr)half * SCENE_GRANULE;
+    if (program->mapped[window][half] != NOT_MAPPED) return;
+    assert_code(CUDA_SUCCESS, driver->page_map(start, SCENE_GRANULE, 0, program->page[page], 0));
+    assert_code(CUDA_SUCCESS, driver->page_set_access(start, SCENE_GRANULE, &access, 1));
+    program->mapped[window][half] = page;
+}
+
+static void unmap(struct program *program, int window, int half, int halves) {
+    const CUdeviceptr start = program->window[window] + (CUdeviceptr)half * SCENE_GRANULE;
+    for (int i = half; i < half + halves; i++)
+        if (program->mapped[window][i] == NOT_MAPPED) return;
+    assert_code(CUDA_SUCCESS, program->scene->driver->page_unmap(start, (size_t)halves * SCENE_GRANULE));
+    model_unmap(&program->model, window * WINDOW + half * SIDE, halves * SIDE);
+    for (int i = half; i < half + halves; i++) program->mapped[window][i] = NOT_MAPPED;
+}
+
+static void new_page(struct program *program, int page) {
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    assert_code(CUDA_SUCCESS, program->scene->driver->page_create(&program->page[page], SCENE_GRANULE, &properties, 0));
+}
+
+/* The page goes, and one comes that was never used. */
+static void renew(struct program *program, int page) {
+    for (int slot = 0; slot < 2 * WINDOWS; slot++) {
+        if (program->mapped[slot / 2][slot % 2] != page) continue;
+        unmap(program, slot / 2, slot % 2, 1);
+        compare(program, "a page is unmapped everywhere");
+        model_begin(&program->model);
+    }
+    assert_code(CUDA_SUCCESS, program->scene->driver->page_release(program->page[page]));
+    model_forget(&program->model, page * 2 * SIDE, 2 * SIDE);
+    new_page(program, page);
+}
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
@@ -85,18 +161,16 @@ static void access_bytes(struct program *program, int stream, bool write, int st
     const int node = push(program, stream, MODEL_NONE);
     scene_access(program->scene, program->stream[stream], program->name[node], at(program, start), (size_t)bytes,
                  write);
-    if (write)
-        model_write(&program->model, node, start, bytes);
-    else
-        model_read(&program->model, node, start, bytes);
+    act(program, write ? model_write : model_read, node, start, bytes);
 }
 
 static void copy_bytes(struct program *program, int stream, int from, int to, int bytes) {
+    if (!all_mapped(program, from, bytes) || !all_mapped(program, to, bytes)) return;
     const int node = push(program, stream, MODEL_NONE);
     assert_code(CUDA_SUCCESS, program->scene->driver->copy(at(program, to), at(program, from), (size_t)bytes,
                                                            program->stream[stream]));
-    model_read(&program->model, node, from, bytes);
-    model_write(&program->model, node, to, bytes);
+    act(program, model_read, node, from, bytes);
+    act(program, model_write, node, to, bytes);
 }
 
 static void record(struct program *program, int stream, int event) {
@@ -123,10 +197,7 @@ static void host_waits(struct program *program, int stream, int event) {
 static void host_access(struct program *program, bool write, int start, int bytes) {
     const void *address = (const void *)(uintptr_t)at(program, start);
     assert_code(CUDA_SUCCESS, program->scene->driver->emu_host_access(address, (size_t)bytes, write));
-    if (write)
-        model_write(&program->model, MODEL_HOST, start, bytes);
-    else
-        model_read(&program->model, MODEL_HOST, start, bytes);
+    act(program, write ? model_write : model_read, MODEL_HOST, start, bytes);
 }
 
 /* Needs: something has been queued on the stream, so that the hand-out has a node. */
@@ -135,7 +206,7 @@ static void hand_out(struct program *program, int stream, int start, int bytes) 
     if (node < 0) return;
     const void *address = (const void *)(uintptr_t)at(program, start);
     assert_code(CUDA_SUCCESS, program->scene->driver->emu_hand_out(address, (size_t)bytes, program->stream[stream]));
-    model_hand_out(&program->model, node, start, bytes);
+    act(program, model_hand_out, node, start, bytes);
 }
 
 static void take_back(struct program *program, int start, int bytes) {
@@ -150,17 +221,26 @@ static void take_back(struct program *program, int start, int bytes) {
     if (count == 0) return;
     const void *address = (const void *)(uintptr_t)at(program, start);
     assert_code(CUDA_SUCCESS, program->scene->driver->emu_take_back(address, (size_t)bytes, streams, count, NULL));
-    model_take(&program->model, named, start, bytes);
+    for (int i = start; i < start + bytes; i++) {
+        const int byte = byte_at(program, i);
+        if (byte == NOT_MAPPED) {
+            model_use_unmapped(&program->model);
+            continue;
+        }
+        model_take(&program->model, named, byte, 1);
+        model_use_by_take(&program->model, named, i, 1);
+    }
 }
 
 static void step(struct program *program) {
-    const int kind = below(program, 24), stream = below(program, STREAMS), event = below(program, EVENTS);
-    const int start = below(program, MODEL_BYTES), bytes = 1 + below(program, MODEL_BYTES - start);
+    const int kind = below(program, 31), stream = below(program, STREAMS), event = below(program, EVENTS);
+    const int window = below(program, WINDOWS), skip = below(program, WINDOW), half = below(program, 2);
+    const int start = window * WINDOW + skip, bytes = 1 + below(program, WINDOW - skip);
     model_begin(&program->model);
     if (kind < 8)
         access_bytes(program, stream, kind % 2 == 0, start, bytes);
     else if (kind < 10)
-        copy_bytes(program, stream, below(program, 24), 48 + below(program, 24), 1 + below(program, 24));
+        copy_bytes(program, stream, start, below(program, WINDOWS) * WINDOW, bytes);
     else if (kind < 14)
         record(program, stream, event);
     else if (kind < 19)
@@ -171,8 +251,16 @@ static void step(struct program *program) {
         host_access(program, below(program, 2), start, bytes);
     else if (kind == 22)
         hand_out(program, stream, start, bytes);
-    else
+    else if (kind == 23)
         take_back(program, start, bytes);
+    else if (kind < 27)
+        map(program, window, half, below(program, PAGES));
+    else if (kind < 29)
+        unmap(program, window, half, 1);
+    else if (kind == 29)
+        unmap(program, window, 0, 2);
+    else
+        renew(program, half);
     char what[96];
     snprintf(what, sizeof what, "kind %d on stream %d, event %d, bytes %d to %d", kind, stream, event, start,
              start + bytes);
@@ -196,6 +284,29 @@ static void open_streams(struct program *program) {
     }
 }
 
+/* Both pages are mapped everywhere, and written. */
+static void open_windows(struct program *program) {
+    const struct weir__driver *driver = program->scene->driver;
+    for (int i = 0; i < PAGES; i++) new_page(program, i);
+    for (int i = 0; i < WINDOWS; i++) {
+        assert_code(CUDA_SUCCESS, driver->address_reserve(&program->window[i], 2 * SCENE_GRANULE, 0, 0, 0));
+        for (int half = 0; half < 2; half++) {
+            program->mapped[i][half] = NOT_MAPPED;
+            map(program, i, half, half);
+        }
+    }
+}
+
+static void close_windows(struct program *program) {
+    const struct weir__driver *driver = program->scene->driver;
+    for (int i = 0; i < WINDOWS; i++) {
+        for (int half = 0; half < 2; half++) unmap(program, i, half, 1);
+        assert_code(CUDA_SUCCESS, driver->address_free(program->window[i], 2 * SCENE_GRANULE));
+    }
+    for (int i = 0; i < PAGES; i++) assert_code(CUDA_SUCCESS, driver->page_release(program->page[i]));
+    expect_clean(program->scene);
+}
+
 /* Queues serve one program after another: a first piece of work tells at which position each stands. */
 static void find_positions(struct program *program) {
     const struct weir__driver *driver = program->scene->driver;
@@ -207,7 +318,7 @@ static void find_positions(struct program *program) {
         program->pushed[i] = scene_report(program->scene, scene_reports(program->scene) - 1).second_position;
     }
     assert_code(CUDA_SUCCESS, driver->context_synchronize());
-    assert_code(CUDA_SUCCESS, driver->set_bytes(program->scene->block, 0, SCENE_BYTES, NULL));
+    assert_code(CUDA_SUCCESS, driver->set_bytes(program->window[0], 0, 2 * SCENE_GRANULE, NULL));
     assert_code(CUDA_SUCCESS, driver->context_synchronize());
     program->pushed[LEGACY]++;
     assert_code(CUDA_SUCCESS, driver->emu_watch_clear());
@@ -220,6 +331,7 @@ static size_t play(struct weir_device *device, uint64_t seed, bool held) {
     program = (struct program){.scene = &scene, .seed = seed};
     model_start(&program.model, true);
     open_streams(&program);
+    open_windows(&program);
     find_positions(&program);
     struct weir_emu_gate *gate;
     const struct weir__driver *driver = scene.driver;
@@ -231,6 +343,7 @@ static size_t play(struct weir_device *device, uint64_t seed, bool held) {
     }
     for (int i = 0; i < STEPS; i++) step(&program);
     assert_code(CUDA_SUCCESS, driver->context_synchronize());
+    close_windows(&program);
     for (int i = 0; i < EVENTS; i++) assert_code(CUDA_SUCCESS, driver->event_destroy(program.event[i]));
     assert_code(CUDA_SUCCESS, driver->stream_destroy(program.stream[BLOCKING]));
     assert_code(CUDA_SUCCESS, driver->emu_gate_destroy(gate));

@@ -19,7 +19,7 @@ static const uint64_t base = (5u << 21) - MODEL_BYTES / 2;
 
 struct world {
     struct model model;
-    struct emu_shadow shadow;
+    struct emu_shadow shadow, addresses;
     struct emu_known *known[QUEUES], *host;
     uint64_t position[QUEUES];
     struct emu_known *known_at[MODEL_NODES]; /* of each node */
@@ -73,12 +73,20 @@ static void compare(struct world *world, const struct sums *sums) {
     world->found += sums->count;
 }
 
-static void visit(struct world *world, struct emu_visit how, int start, int bytes) {
+static void visit_shadow(struct world *world, struct emu_shadow *shadow, struct emu_visit how, int start, int bytes) {
     struct sums sums = {.world = world};
     how.at_fault = at_fault;
     how.self = &sums;
-    assert_true(emu_shadow_visit(&world->shadow, base + (uint64_t)start, (uint64_t)bytes, &how));
+    assert_true(emu_shadow_visit(shadow, base + (uint64_t)start, (uint64_t)bytes, &how));
     compare(world, &sums);
+}
+
+static void visit(struct world *world, struct emu_visit how, int start, int bytes) {
+    visit_shadow(world, &world->shadow, how, start, bytes);
+    if (how.access.queue >= EMU_BY_HOST) return;
+    model_begin(&world->model); /* to use an address is never at fault */
+    how.act = EMU_ACT_USE;
+    visit_shadow(world, &world->addresses, how, start, bytes);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
@@ -119,6 +127,7 @@ static void take(struct world *world, const bool queues[MODEL_QUEUES], int start
     }
     const struct emu_access first = count > 0 ? ends[0] : (struct emu_access){.queue = EMU_NOBODY};
     model_take(&world->model, queues, start, bytes);
+    model_use_by_take(&world->model, queues, start, bytes);
     visit(world,
           (struct emu_visit){.act = EMU_ACT_TAKE, .access = first, .known = known, .ends = ends, .end_count = count},
           start, bytes);
@@ -139,8 +148,17 @@ static void stream_act(struct world *world, enum emu_act act, int queue, int sta
     if (act == EMU_ACT_WRITE) model_write(&world->model, node, start, bytes);
     if (act == EMU_ACT_HAND_OUT) assert_true(emu_known_join(&world->known[queue], world->host)); /* now, not then */
     if (act == EMU_ACT_HAND_OUT) model_hand_out(&world->model, node, start, bytes);
+    model_use(&world->model, node, start, bytes);
     visit(world, (struct emu_visit){.act = act, .access = access_of(world, queue), .known = world->known[queue]}, start,
           bytes);
+}
+
+static void unmap(struct world *world, int start, int bytes) {
+    model_unmap(&world->model, start, bytes);
+    visit_shadow(world, &world->addresses,
+                 (struct emu_visit){.act = EMU_ACT_HOST_TAKE, .access = {.queue = EMU_BY_HOST}, .known = world->host},
+                 start, bytes);
+    assert_true(emu_shadow_forget(&world->addresses, base + (uint64_t)start, (uint64_t)bytes));
 }
 
 /* Pushes something that waits for up to two of the last nodes. */
@@ -155,7 +173,7 @@ static void push_any(struct world *world, int queue, uint64_t *seed) {
 
 static void step(struct world *world, uint64_t *seed) {
     const int start = below(seed, MODEL_BYTES), bytes = 1 + below(seed, MODEL_BYTES - start);
-    const int queue = below(seed, QUEUES), kind = below(seed, 20);
+    const int queue = below(seed, QUEUES), kind = below(seed, 21);
     model_begin(&world->model);
     if (kind < 14) push_any(world, queue, seed);
     if (kind < 7) {
@@ -173,6 +191,8 @@ static void step(struct world *world, uint64_t *seed) {
     } else if (kind == 17) {
         model_forget(&world->model, start, bytes);
         assert_true(emu_shadow_forget(&world->shadow, base + (uint64_t)start, (uint64_t)bytes));
+    } else if (kind == 18) {
+        unmap(world, start, bytes);
     } else {
         const enum emu_act acts[] = {EMU_ACT_HOST_READ, EMU_ACT_HOST_WRITE, EMU_ACT_HOST_TAKE};
         host_act(world, acts[below(seed, 3)], start, bytes);
@@ -184,6 +204,7 @@ static void end(struct world *world) {
     for (int i = 0; i < world->model.nodes; i++) emu_known_drop(world->known_at[i]);
     emu_known_drop(world->host);
     emu_shadow_clear(&world->shadow);
+    emu_shadow_clear(&world->addresses);
 }
 
 static void random_programs_give_what_a_search_through_the_graph_gives(void **state) {
