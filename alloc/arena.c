@@ -11,9 +11,20 @@ enum weir_status weir__arena_open(struct weir_pool *pool, uintptr_t base, size_t
     return WEIR_OK;
 }
 
-static struct weir__index *index_of(struct weir_pool *pool, const struct weir__extent *extent) {
-    return extent->state == WEIR__BARE ? &pool->bare : &pool->order.slots[extent->home]->idle[0];
+/* Writes an extent down as the one that lies over its pages' first bytes. Nobody asks where nothing ever was. */
+static void own(struct weir_pool *pool, struct weir__extent *extent) {
+    struct weir__pages *pages = &pool->pages;
+    const bool bare = (extent->state == WEIR__MOVING ? extent->was : extent->state) == WEIR__BARE;
+    if (extent->previous == NULL) pool->first = extent;
+    if (bare && !extent->stale) return;
+    uint32_t place = weir__place_of(pages, weir__page_ceil(pages, extent->address));
+    const uint32_t end = weir__place_of(pages, weir__page_ceil(pages, weir__extent_end(extent)));
+    for (; place < end; place++) pages->extent_at[place] = extent;
 }
+
+void weir__own(struct weir_pool *pool, struct weir__extent *extent) { own(pool, extent); }
+
+/* ---- indexes and queues ----------------------------------------------------------------------------------------- */
 
 void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent) {
     assert(weir__extent_tagged_bytes(extent) == extent->bytes);
@@ -21,7 +32,8 @@ void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent) {
     for (uint32_t i = 0; i < extent->tag_count; i++)
         weir__account_idle(pool, extent->tags[i].slot, extent->tags[i].bytes);
     pool->idle_pages += weir__extent_whole_pages(extent, pool->granule);
-    weir__index_insert(index_of(pool, extent), extent);
+    if (!weir__order_extent_is_complete(&pool->order, extent)) weir__queue_add(&pool->incomplete, extent);
+    weir__index_insert(&pool->order.slots[extent->home]->idle[0], extent);
 }
 
 void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent) {
@@ -29,22 +41,35 @@ void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent) {
     for (uint32_t i = 0; i < extent->tag_count; i++)
         weir__account_unidle(pool, extent->tags[i].slot, extent->tags[i].bytes);
     pool->idle_pages -= weir__extent_whole_pages(extent, pool->granule);
-    weir__index_remove(index_of(pool, extent), extent);
+    weir__queue_remove(extent);
+    weir__index_remove(&pool->order.slots[extent->home]->idle[0], extent);
 }
 
-static void unused_remove(struct weir_pool *pool, struct weir__extent *extent) {
+static void bare_insert(struct weir_pool *pool, struct weir__extent *extent) {
+    if (extent->stale) weir__queue_add(&pool->stale, extent);
+    weir__index_insert(&pool->bare, extent);
+}
+
+static void bare_remove(struct weir_pool *pool, struct weir__extent *extent) {
+    weir__queue_remove(extent);
+    weir__index_remove(&pool->bare, extent);
+}
+
+void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent) {
     if (extent->state == WEIR__IDLE)
         weir__idle_remove(pool, extent);
     else
-        weir__index_remove(&pool->bare, extent);
+        bare_remove(pool, extent);
 }
 
 static void unused_insert(struct weir_pool *pool, struct weir__extent *extent) {
     if (extent->state == WEIR__IDLE)
         weir__idle_insert(pool, extent);
     else
-        weir__index_insert(&pool->bare, extent);
+        bare_insert(pool, extent);
 }
+
+/* ---- idle neighbours -------------------------------------------------------------------------------------------- */
 
 /* Tags that are complete and account for no bytes say nothing any more. */
 static void prune(const struct weir_pool *pool, struct weir__extent *extent) {
@@ -55,68 +80,139 @@ static void prune(const struct weir_pool *pool, struct weir__extent *extent) {
     extent->tag_count = kept;
 }
 
-/* Merges two idle neighbours, of which `before` is in its index and `extent` is in none, or the other way round.
- * Without host memory for the tags they stay apart, which costs a good fit and nothing else. */
+static bool bears(const struct weir__extent *extent, uint32_t slot, const struct weir__order *order) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (extent->tags[i].slot == slot) return !weir__order_is_complete(order, extent->tags[i]);
+    return false;
+}
+
+static bool all_borne(const struct weir__extent *of, const struct weir__extent *by, const struct weir__order *order) {
+    for (uint32_t i = 0; i < of->tag_count; i++)
+        if (!weir__order_is_complete(order, of->tags[i]) && !bears(by, of->tags[i].slot, order)) return false;
+    return true;
+}
+
+/* True when the same streams still hold both back: as one extent they are no harder to have. Others stay apart until they
+ * are complete; else what one stream may use would wait for another one's work beside it. */
+static bool alike(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
+    return all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order);
+}
+
+/* Merges two idle neighbours, of which `fresh` is in no index and the other is. Without host memory for the tags they stay
+ * apart, which costs a good fit and nothing else. */
 static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__extent *front, struct weir__extent *back,
                                       struct weir__extent *fresh) {
-    struct weir__extent *other = fresh == front ? back : front;
-    uint32_t home = fresh->home;
-    uint64_t number = fresh->number;
+    struct weir__extent *other = fresh == front ? back : front, *kept = front->bytes >= back->bytes ? front : back;
+    struct weir__extent swallowed = kept == front ? *back : *front;
+    const uint32_t home = fresh->home;
+    const uint64_t number = fresh->number;
     weir__idle_remove(pool, other);
-    if (!weir__extent_merge(&pool->store, front, back)) {
+    const bool merged = kept == front ? weir__extent_merge(&pool->store, front, back)
+                                      : weir__extent_merge_front(&pool->store, front, back);
+    if (!merged) {
         weir__idle_insert(pool, other);
         return fresh;
     }
-    front->home = home;
-    front->number = number;
-    return front;
+    kept->home = home;
+    kept->number = number;
+    kept->state = WEIR__IDLE;
+    uint32_t place = weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, swallowed.address));
+    const uint32_t end =
+        weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, swallowed.address + swallowed.bytes));
+    for (; place < end; place++) pool->pages.extent_at[place] = kept;
+    if (kept->previous == NULL) pool->first = kept;
+    return kept;
 }
 
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent) {
     extent->state = WEIR__IDLE;
     struct weir__extent *previous = extent->previous, *next = extent->next;
-    if (next != NULL && next->state == WEIR__IDLE) extent = join_idle(pool, extent, next, extent);
-    if (previous != NULL && previous->state == WEIR__IDLE) extent = join_idle(pool, previous, extent, extent);
+    if (next != NULL && next->state == WEIR__IDLE && alike(pool, extent, next))
+        extent = join_idle(pool, extent, next, extent);
+    if (previous != NULL && previous->state == WEIR__IDLE && alike(pool, previous, extent))
+        extent = join_idle(pool, previous, extent, extent);
     prune(pool, extent);
     weir__idle_insert(pool, extent);
     return extent;
 }
 
+void weir__settle_complete(struct weir_pool *pool) {
+    struct weir__queue *queue = &pool->incomplete;
+    for (struct weir__extent *extent = queue->oldest; extent != NULL; extent = queue->cursor) {
+        queue->cursor = extent->newer;
+        if (!weir__order_extent_is_complete(&pool->order, extent)) continue;
+        weir__idle_remove(pool, extent);
+        weir__settle_idle(pool, extent);
+    }
+    queue->cursor = NULL;
+}
+
+/* ---- bare ones -------------------------------------------------------------------------------------------------- */
+
 struct weir__extent *weir__settle_bare(struct weir_pool *pool, struct weir__extent *extent) {
-    struct weir__extent *previous = extent->previous, *next = extent->next;
     extent->state = WEIR__BARE;
+    if (extent->stale) {
+        for (uint32_t i = 0; i < extent->tag_count; i++) extent->tags[i].bytes = 0;
+        prune(pool, extent);
+        bare_insert(pool, extent);
+        return extent;
+    }
+    struct weir__extent *previous = extent->previous, *next = extent->next;
     weir__extent_tags_clear(extent);
-    if (next != NULL && next->state == WEIR__BARE) {
-        weir__index_remove(&pool->bare, next);
+    if (next != NULL && next->state == WEIR__BARE && !next->stale) {
+        bare_remove(pool, next);
         weir__extent_merge(&pool->store, extent, next);
     }
-    if (previous != NULL && previous->state == WEIR__BARE) {
-        weir__index_remove(&pool->bare, previous);
+    if (previous != NULL && previous->state == WEIR__BARE && !previous->stale) {
+        bare_remove(pool, previous);
         weir__extent_merge(&pool->store, previous, extent);
         extent = previous;
     }
-    weir__index_insert(&pool->bare, extent);
+    bare_insert(pool, extent);
     return extent;
+}
+
+/* ---- carving ---------------------------------------------------------------------------------------------------- */
+
+/* Cuts an extent after `bytes` bytes; the shorter part is the new one, since its pages are to be written down again.
+ * Gives: the back; NULL without host memory. */
+static struct weir__extent *cut(struct weir_pool *pool, struct weir__extent *extent, size_t bytes) {
+    if (bytes < extent->bytes - bytes) {
+        struct weir__extent *front = weir__extent_split_front(&pool->store, extent, bytes);
+        if (front == NULL) return NULL;
+        own(pool, front);
+        return extent;
+    }
+    struct weir__extent *back = weir__extent_split(&pool->store, extent, bytes);
+    if (back != NULL) own(pool, back);
+    return back;
+}
+
+struct weir__extent *weir__cut(struct weir_pool *pool, struct weir__extent *extent, size_t bytes) {
+    return cut(pool, extent, bytes);
 }
 
 struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *extent, uintptr_t begin, size_t bytes) {
     assert(extent->address <= begin && begin + bytes <= weir__extent_end(extent) && bytes > 0);
-    struct weir__extent *front = NULL, *back = NULL, *middle = extent;
-    unused_remove(pool, extent);
-    if (begin > extent->address) {
-        front = extent;
-        middle = weir__extent_split(&pool->store, extent, begin - extent->address);
+    struct weir__extent *middle = extent;
+    weir__unused_remove(pool, extent);
+    if (begin > middle->address) {
+        struct weir__extent *back = cut(pool, middle, begin - middle->address);
+        if (back == NULL) {
+            unused_insert(pool, middle);
+            return NULL;
+        }
+        unused_insert(pool, back->previous);
+        middle = back;
     }
-    if (middle != NULL && bytes < middle->bytes) {
-        back = weir__extent_split(&pool->store, middle, bytes);
-        if (back == NULL && front != NULL) weir__extent_merge(&pool->store, front, middle);
-        if (back == NULL) middle = NULL;
+    if (bytes < middle->bytes) {
+        struct weir__extent *back = cut(pool, middle, bytes);
+        if (back == NULL) {
+            unused_insert(pool, middle); /* apart from what is before it, which costs a good fit and nothing else */
+            return NULL;
+        }
+        middle = back->previous;
+        unused_insert(pool, back);
     }
-    if (middle == NULL) {
-        unused_insert(pool, extent);
-        return NULL;
-    }
-    if (front != NULL) unused_insert(pool, front);
-    if (back != NULL) unused_insert(pool, back);
     return middle;
 }

@@ -69,7 +69,7 @@ static enum weir_status check_neighbours(const struct weir__extent *extent) {
     if (next == NULL) return WEIR_OK;
     WEIR__HOLDS(weir__extent_end(extent) == next->address && next->previous == extent,
                 "extents %#zx+%zu and %#zx+%zu do not tile", AT(extent), AT(next));
-    WEIR__HOLDS(extent->state != WEIR__BARE || next->state != WEIR__BARE,
+    WEIR__HOLDS(extent->state != WEIR__BARE || next->state != WEIR__BARE || extent->stale || next->stale,
                 "extents %#zx+%zu and its neighbour are both bare", AT(extent));
     return WEIR_OK;
 }
@@ -81,9 +81,16 @@ static enum weir_status check_mapping(const struct weir_pool *pool, const struct
                 "bare extent %#zx+%zu does not begin and end with a page", AT(extent));
     if (bare && extent->bytes > pool->capacity_bytes) return WEIR_OK; /* the arena's long tail */
     uintptr_t at = weir__page_floor(&pool->pages, extent->address);
-    for (; at < weir__extent_end(extent); at += pool->granule)
-        WEIR__HOLDS((*weir__page_at(&pool->pages, at) == 0) == bare, "extent %#zx+%zu, state %d: page %#zx is %smapped",
+    for (; at < weir__extent_end(extent); at += pool->granule) {
+        const uint32_t place = weir__place_of(&pool->pages, at);
+        WEIR__HOLDS(weir__place_is_home(&pool->pages, place) == !bare, "extent %#zx+%zu, state %d: page %#zx is %sat home",
                     AT(extent), (int)extent->state, (size_t)at, bare ? "" : "not ");
+        WEIR__HOLDS(!bare || extent->stale || pool->pages.at[place] == 0, "bare extent %#zx+%zu: %#zx is mapped",
+                    AT(extent), (size_t)at);
+        WEIR__HOLDS((bare && !extent->stale) || at < extent->address || pool->pages.extent_at[place] == extent,
+                    "extent %#zx+%zu, state %d: %#zx is written down as another's", AT(extent), (int)extent->state,
+                    (size_t)at);
+    }
     return WEIR_OK;
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extents: runs of addresses that tile a range, and the tags of those that are unused.
  *
- * extent  a run of addresses: used (a live block), idle (mapped, free), bare (no pages), moving (claimed by one call
- *         for a change that needs the driver), or pending (per-stream policy: freed, its noted uses not seen complete)
- * tag     (slot, tick): the extent is really unused once the stream of that slot has passed that tick
+ * extent  a run of addresses: used (a live block), idle (free, with pages of its own), bare (no pages of its own), moving
+ *         (claimed by one call for a change that needs the driver), or pending (per-stream policy: freed, its noted uses
+ *         not seen complete)
+ * stale   a bare extent whose addresses may still be mapped to pages that are others' now (pages.h)
+ * tag     (slot, tick): the extent is really unused once the stream of that slot has passed that tick; a stale one: the old
+ *         mapping is
  * piece   an extent as a part of a longer run
  *
  * Invariants.
@@ -39,14 +42,26 @@ struct weir__extent {
     enum weir__extent_state was; /* while moving: what it is again if the call fails */
     uint32_t home;               /* used: slot it was allocated on; idle: slot in whose index it is */
     bool small;                  /* per-stream policy: it lies in a segment for small blocks */
+    bool stale;                  /* bare, or moving that was: old mappings may be left */
     size_t requested_bytes;      /* used: as asked */
     uint64_t number;             /* used: its number in the trace; idle: when it was freed, the older the smaller */
     struct weir__tag *tags;      /* own_tags, or allocated */
     uint32_t tag_count, tag_room;
     struct weir__tag own_tags[WEIR__INLINE_TAGS];
     struct weir__extent *left, *right; /* in an index; right alone in the list of spare structs */
+    struct weir__queue *queue;         /* it waits in, or NULL */
+    struct weir__extent *older, *newer;
     uint32_t priority;
 };
+
+/* Extents in the order in which they came. */
+struct weir__queue {
+    struct weir__extent *oldest, *newest;
+    struct weir__extent *cursor; /* of a walk that takes extents out: stays right when they are */
+};
+void weir__queue_add(struct weir__queue *queue, struct weir__extent *extent);
+/* Takes an extent out of whatever queue it is in. */
+void weir__queue_remove(struct weir__extent *extent);
 
 /* Structs for extents, from chunks that are given back at the end. */
 struct weir__extent_store {
@@ -70,9 +85,16 @@ static inline uintptr_t weir__extent_end(const struct weir__extent *extent) { re
  * Needs: a reserve of one, 0 < bytes < extent->bytes. Gives: the back; NULL without host memory, nothing has changed. */
 struct weir__extent *weir__extent_split(struct weir__extent_store *store, struct weir__extent *extent, size_t bytes);
 
+/* The same, but it keeps the back. Gives: the new front. */
+struct weir__extent *weir__extent_split_front(struct weir__extent_store *store, struct weir__extent *extent,
+                                              size_t bytes);
+
 /* Appends `next`, the neighbour after `extent`, and deletes it; tags are united, the later tick a slot.
  * False without host memory for the tags; nothing has changed. */
 bool weir__extent_merge(struct weir__extent_store *store, struct weir__extent *extent, struct weir__extent *next);
+/* The same with the neighbour before it. */
+bool weir__extent_merge_front(struct weir__extent_store *store, struct weir__extent *previous,
+                              struct weir__extent *extent);
 
 /* Room for `count` tags in all. False without host memory. */
 bool weir__extent_tag_reserve(struct weir__extent *extent, uint32_t count);

@@ -6,19 +6,20 @@
 
 #define PROBES 8 /* extents of one index tried for a request, from the best fit on */
 
-struct asker {
-    const struct weir__order *order;
-    uint32_t slot;
-};
-
 static bool usable_if_ordered(const void *context, const struct weir__extent *extent) {
-    const struct asker *asker = context;
+    const struct weir__asker *asker = context;
     return weir__order_extent_is_ordered(asker->order, asker->slot, extent);
 }
 
 static bool usable_if_complete(const void *context, const struct weir__extent *extent) {
-    const struct asker *asker = context;
-    return weir__order_extent_is_complete(asker->order, extent) || weir__mutated(WEIR__SITE_PAGE_MOVE);
+    const struct weir__asker *asker = context;
+    return weir__order_extent_is_complete(asker->order, extent);
+}
+
+/* Unmapping is a call of the host, which waits for no stream. */
+static bool can_unmap(const void *context, const struct weir__extent *stale) {
+    const struct weir__asker *asker = context;
+    return weir__order_extent_is_complete(asker->order, stale) || weir__mutated(WEIR__SITE_PAGE_MOVE);
 }
 
 static bool usable_always(const void *context, const struct weir__extent *extent) {
@@ -54,30 +55,81 @@ static struct weir__extent *best_ordered(const struct weir_pool *pool, const str
     return best;
 }
 
-static bool take_ordered(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
+struct look;
+
+static bool take_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                         struct weir__choice *choice) {
+    (void)seen;
     choice->idle = best_ordered(pool, request);
     choice->step = WEIR__TAKE;
     return choice->idle != NULL;
 }
 
-static bool take_complete(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    return (weir__order_poll(&pool->order) && take_ordered(pool, request, choice)) ||
-           (weir__order_poll_streams(&pool->order) && take_ordered(pool, request, choice));
+/* ---- windows ---------------------------------------------------------------------------------------------------- */
+
+static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
+    static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
+                                                                             usable_always};
+    return (struct weir__usable){kinds[use], asker};
 }
 
-/* Of the best fits that other streams have, the one that has been idle the longest: its mark is likely to have passed
- * by the time the asking stream gets there. */
-static bool wait_on_device(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    struct weir__extent *oldest = NULL;
-    for (uint32_t home = 0; home < pool->order.count; home++) {
-        struct weir__extent *extent = weir__index_at_least(&pool->order.slots[home]->idle[0], request->bytes, 0);
-        if (extent != NULL && (oldest == NULL || extent->number < oldest->number)) oldest = extent;
-    }
-    if (oldest == NULL) return false;
+struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use) {
+    return (struct weir__ground){.first = pool->first,
+                                 .granule = pool->granule,
+                                 .pages = &pool->pages,
+                                 .seen = pool->seen,
+                                 .round = &pool->round,
+                                 .usable = usable_of(asker, use),
+                                 .can_unmap = can_unmap};
+}
+
+static struct weir__window best_window(struct weir_pool *pool, const struct weir__request *request,
+                                       enum weir__use use) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    const struct weir__ground ground = weir__ladder_ground(pool, &asker, use);
+    return weir__place_window(&ground, request->bytes, request->alignment);
+}
+
+/* What has been looked at for one request since the pool last changed. */
+struct look {
+    bool ordered_known, any_known;
+    struct weir__window ordered, any;
+};
+
+static const struct weir__window *look(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                                       enum weir__use use) {
+    bool *known = use == WEIR__USE_ANY ? &seen->any_known : &seen->ordered_known;
+    struct weir__window *window = use == WEIR__USE_ANY ? &seen->any : &seen->ordered;
+    if (!*known) *window = best_window(pool, request, use);
+    *known = true;
+    return window;
+}
+
+/* A window that needs no driver call: what it lacks are pages that come back. */
+static bool return_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                         enum weir__use use, struct weir__choice *choice) {
+    choice->use = use;
+    choice->window = *look(pool, request, seen, use);
     choice->step = WEIR__MAP;
-    choice->window = (struct weir__window){
-        .first = oldest, .begin = weir__place_within(oldest, request->bytes, pool->granule), .bytes = request->bytes};
-    return true;
+    return choice->window.first != NULL && choice->window.lacking == 0;
+}
+
+static bool return_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                           struct weir__choice *choice) {
+    return return_pages(pool, request, seen, WEIR__USE_ORDERED, choice);
+}
+
+static bool take_again(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                       struct weir__choice *choice) {
+    *seen = (struct look){0};
+    weir__settle_complete(pool);
+    return take_ordered(pool, request, seen, choice) || return_ordered(pool, request, seen, choice);
+}
+
+static bool take_complete(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                          struct weir__choice *choice) {
+    return (weir__order_poll(&pool->order) && take_again(pool, request, seen, choice)) ||
+           (weir__order_poll_streams(&pool->order) && take_again(pool, request, seen, choice));
 }
 
 /* ---- windows that lack pages ------------------------------------------------------------------------------------ */
@@ -91,81 +143,141 @@ static size_t creatable_pages(const struct weir_pool *pool, const struct weir__r
     return least(weir__untaken_bytes(pool) / pool->granule, request->most_created);
 }
 
-/* Deals out what a window lacks: spare pages, then new ones; no more than the driver is known to map beside what is
- * mapped now, for a donor's page gives its mapping up. Gives: what is still missing. */
+/* Places that may be mapped without taking a mapping from a donor, as far as is known. */
+static size_t mappable_places(const struct weir_pool *pool, const struct weir__request *request) {
+    if (request->most_mapped == SIZE_MAX) return SIZE_MAX;
+    const size_t homes = pool->pages.held - pool->pages.spare_count;
+    return request->most_mapped > homes ? request->most_mapped - homes : 0;
+}
+
+/* Deals out what a window lacks: spare pages, then new ones. Gives: what is still missing. */
 static size_t deal_out(const struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    size_t lacking = choice->window.lacking, most = least(lacking, request->most_mapped);
+    size_t lacking = choice->window.lacking, most = least(lacking, mappable_places(pool, request));
     choice->spare = least(most, pool->pages.spare_count);
     choice->created = least(most - choice->spare, creatable_pages(pool, request));
     choice->step = WEIR__MAP;
     return lacking - choice->spare - choice->created;
 }
 
-static bool take_new_pages(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    struct asker asker = {.order = &pool->order, .slot = request->slot};
+static bool take_new_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                           struct weir__choice *choice) {
     if (pool->pages.spare_count == 0 && creatable_pages(pool, request) == 0) return false;
-    choice->window = weir__place_window(&pool->bare, request->bytes, pool->granule,
-                                        (struct weir__usable){usable_if_ordered, &asker});
+    choice->use = WEIR__USE_ORDERED;
+    choice->window = *look(pool, request, seen, choice->use);
     return choice->window.first != NULL && deal_out(pool, request, choice) == 0 &&
            (choice->window.lacking == 0 || request->map_refusals < MOST_MAP_REFUSALS);
 }
 
-size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const struct weir__window *window,
+size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use, size_t pages,
                            struct weir__donation *out, size_t room, size_t *found) {
-    struct asker asker = {.order = &pool->order};
     const struct weir__index *indexes[pool->order.count];
     for (uint32_t i = 0; i < pool->order.count; i++) indexes[i] = &pool->order.slots[i]->idle[0];
-    return weir__place_donors(indexes, pool->order.count, pool->granule, pages, window,
-                              (struct weir__usable){usable_if_complete, &asker}, out, room, found);
+    return weir__place_donors(indexes, pool->order.count, pool->granule, pages, usable_of(asker, use), out, room, found);
 }
 
 struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool) {
+    struct weir__extent *extent = pool->incomplete.oldest;
+    while (extent != NULL && weir__order_extent_is_complete(&pool->order, extent)) extent = extent->newer;
+    return extent;
+}
+
+/* Whole pages that would be idle if everything pending were complete, so that all idle neighbours were one. */
+static size_t idle_pages_in_the_end(const struct weir_pool *pool) {
+    size_t pages = 0;
+    for (const struct weir__extent *extent = pool->first; extent != NULL; extent = extent->next) {
+        if (extent->state != WEIR__IDLE) continue;
+        const uintptr_t begin = extent->address;
+        while (extent->next != NULL && extent->next->state == WEIR__IDLE) extent = extent->next;
+        pages += weir__whole_pages(begin, weir__extent_end(extent), pool->granule);
+    }
+    return pages;
+}
+
+static bool wait_on_host(struct weir__extent *extent, struct weir__choice *choice) {
+    choice->idle = extent;
+    choice->step = WEIR__WAIT_HOST;
+    return extent != NULL;
+}
+
+/* ---- what other streams have ------------------------------------------------------------------------------------ */
+
+#define RECENT_FREES 10u  /* what was freed so shortly before may well hold the asking stream back, */
+#define WORTH_NS     4e6  /* and that is worth so much mapping */
+#define PAGE_NS      40e3 /* of a page, where time must not count, or nothing is known yet */
+
+/* Of the best fits that other streams have, the one that has been idle the longest: its mark is likely to have passed
+ * by the time the asking stream gets there. */
+static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struct weir__request *request) {
     struct weir__extent *oldest = NULL;
     for (uint32_t home = 0; home < pool->order.count; home++) {
         const struct weir__index *index = &pool->order.slots[home]->idle[0];
-        struct weir__extent *extent = weir__index_at_least(index, pool->granule, 0);
-        for (; extent != NULL; extent = weir__index_after(index, extent))
-            if ((oldest == NULL || extent->number < oldest->number) &&
-                weir__extent_whole_pages(extent, pool->granule) > 0 &&
-                !weir__order_extent_is_complete(&pool->order, extent))
-                oldest = extent;
+        struct weir__extent *extent = weir__index_at_least(index, request->bytes, 0);
+        for (int i = 0; extent != NULL && i < PROBES; i++, extent = weir__index_after(index, extent))
+            if (oldest == NULL || extent->number < oldest->number) oldest = extent;
     }
     return oldest;
 }
 
-/* Pages of complete idle extents, else the host waits until more are complete. */
-static bool move_pages(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice) {
-    choice->window =
-        weir__place_window(&pool->bare, request->bytes, pool->granule, (struct weir__usable){usable_always, NULL});
-    if (choice->window.first == NULL) return false;
-    size_t missing = deal_out(pool, request, choice);
-    if (choice->window.lacking > 0 && request->map_refusals == MOST_MAP_REFUSALS) return false;
-    if (missing == 0) return true;
-    if (pool->idle_pages < choice->window.idle_pages + missing) return false;
+/* Pages that the stream may have without a wait, where that is little work. */
+static bool move_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                         struct weir__choice *choice) {
+    const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED);
+    const double page_ns = pool->deterministic || pool->page_ns == 0 ? PAGE_NS : pool->page_ns;
+    if (window->first == NULL || (double)window->lacking * page_ns > WORTH_NS || request->map_refusals > 0) return false;
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;
-    weir__ladder_donors(pool, missing, &choice->window, NULL, 0, &found);
-    if (found == missing) return true;
-    choice->idle = weir__ladder_oldest_incomplete(pool);
-    choice->step = WEIR__WAIT_HOST;
-    return choice->idle != NULL;
+    weir__ladder_donors(pool, &asker, WEIR__USE_ORDERED, needed, NULL, 0, &found);
+    choice->step = WEIR__MAP;
+    choice->use = WEIR__USE_ORDERED;
+    choice->window = *window;
+    return found == needed;
+}
+
+static bool wait_on_device(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                           struct weir__choice *choice) {
+    struct weir__extent *oldest = oldest_fit(pool, request);
+    if (oldest == NULL) return return_pages(pool, request, seen, WEIR__USE_ANY, choice);
+    if (pool->frees_stamped - oldest->number < RECENT_FREES && move_ordered(pool, request, seen, choice)) return true;
+    choice->step = WEIR__MAP;
+    choice->use = WEIR__USE_ANY;
+    choice->window = (struct weir__window){
+        .first = oldest, .begin = weir__place_within(oldest, request->bytes, pool->granule), .bytes = request->bytes};
+    return true;
+}
+
+/* Pages of idle extents, wherever they are. */
+static bool move_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                       struct weir__choice *choice) {
+    choice->use = WEIR__USE_ANY;
+    choice->window = *look(pool, request, seen, choice->use);
+    if (choice->window.first == NULL) return wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
+    size_t missing = deal_out(pool, request, choice);
+    if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;
+    const size_t needed = choice->window.idle_pages + choice->window.returned + missing;
+    if (missing == 0 || pool->idle_pages >= needed) return true;
+    return idle_pages_in_the_end(pool) >= needed && wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
 /* ---- the ladder ------------------------------------------------------------------------------------------------- */
 
-typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct weir__choice *choice);
+typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                     struct weir__choice *choice);
 #define DRIVERLESS_STEPS 1
 
-static step_fn *const latency_steps[] = {take_ordered, take_complete, take_new_pages, wait_on_device, move_pages, NULL};
-static step_fn *const footprint_steps[] = {take_ordered,   take_complete, wait_on_device,
-                                           take_new_pages, move_pages,    NULL};
+static step_fn *const latency_steps[] = {take_ordered,   return_ordered, take_complete, take_new_pages,
+                                         wait_on_device, move_pages,     NULL};
+static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_complete, wait_on_device,
+                                           take_new_pages, move_pages,     NULL};
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request) {
     struct weir__choice choice = {0};
+    struct look seen = {0};
     step_fn *const *steps = pool->policy->name == WEIR_POLICY_FOOTPRINT ? footprint_steps : latency_steps;
     for (int i = 0; steps[i] != NULL; i++) {
         if (request->host_function && i == DRIVERLESS_STEPS) return (struct weir__choice){.step = WEIR__NO_DRIVER};
         choice = (struct weir__choice){0};
-        if (steps[i](pool, request, &choice)) return choice;
+        if (steps[i](pool, request, &seen, &choice)) return choice;
     }
     return (struct weir__choice){.step = WEIR__GIVE_UP};
 }

@@ -7,15 +7,26 @@
 
 #include "alloc/pool.h"
 
-/* One claim. Pages in `pages` lie in the order in which they fill the window's bare pages. */
+/* Places [place, place + count) of the arena. */
+struct places {
+    uint32_t place, count;
+};
+
+/* One claim. Pages in `pages` lie in the order in which they fill the places that lack one. */
 struct move {
     struct weir__request *request;
     const struct weir__choice *choice;
     struct weir__extent *first, *last; /* the claimed pieces around and of the window, neighbours */
-    struct weir__donation *donations;  /* extents are claimed ones */
-    size_t donation_count, donations_unmapped;
+    struct weir__donation *donations;  /* extents are claimed ones; what comes back first, then what is to be mapped */
+    size_t donation_count, returning;
+    struct places *lacks;
+    size_t lack_count, lacking;
+    struct weir__extent **victims; /* stale ones, claimed, of which the old mappings go */
+    size_t victim_count;
+    bool unmaps_donors; /* the driver maps no more places than there are */
     weir__page *pages;
-    size_t page_count; /* in hand: spare ones, then created, then those of unmapped donors */
+    uint64_t ns;       /* that unmapping and mapping took */
+    size_t page_count; /* in hand: spare ones, then created, then those of donors */
 };
 
 static enum weir_status no_host_memory(void) {
@@ -47,6 +58,10 @@ static void unclaim(struct weir_pool *pool, struct weir__extent *extent) {
     }
 }
 
+static struct weir__extent *piece_after(const struct move *move, const struct weir__extent *piece) {
+    return piece == move->last ? NULL : piece->next;
+}
+
 static void append_piece(struct move *move, struct weir__extent *piece) {
     if (move->first == NULL) move->first = piece;
     move->last = piece;
@@ -64,9 +79,14 @@ static bool claim_piece(struct weir_pool *pool, struct move *move, struct weir__
     append_piece(move, claimed);
     if (begin < from) {
         claimed = weir__extent_split(&pool->store, claimed, from - begin);
-        append_piece(move, claimed); /* bare: no tags, so the split can't fail */
+        if (claimed == NULL) return false;
+        append_piece(move, claimed);
     }
-    if (to < end) append_piece(move, weir__extent_split(&pool->store, claimed, to - from));
+    if (to < end) {
+        claimed = weir__extent_split(&pool->store, claimed, to - from);
+        if (claimed == NULL) return false;
+        append_piece(move, claimed);
+    }
     return true;
 }
 
@@ -79,61 +99,170 @@ static bool claim_window(struct weir_pool *pool, struct move *move) {
         uintptr_t to = weir__extent_end(piece) < end ? weir__extent_end(piece) : end;
         if (!claim_piece(pool, move, piece, at, to)) return false;
         at = to;
+        while (weir__extent_end(move->last) < at) move->last = move->last->next;
         piece = move->last->next;
     }
     return true;
 }
 
-static bool claim_donors(struct weir_pool *pool, struct move *move, size_t wanted) {
-    size_t found = 0;
-    if (wanted == 0) return true;
-    size_t count = weir__ladder_donors(pool, wanted, NULL, move->donations, wanted, &found);
-    if (found < wanted || !weir__extent_reserve(&pool->store, 2 * count)) return false;
-    for (size_t i = 0; i < count; i++) {
-        struct weir__donation *donation = &move->donations[i];
-        donation->extent = weir__carve(pool, donation->extent, donation->address, donation->pages * pool->granule);
-        if (donation->extent == NULL) return false;
-        mark_moving(pool, donation->extent);
-        move->donation_count++;
-    }
+static bool claim_donation(struct weir_pool *pool, struct move *move, struct weir__extent *from, uintptr_t address,
+                           size_t pages) {
+    if (!weir__extent_reserve(&pool->store, 2)) return false;
+    struct weir__extent *extent = weir__carve(pool, from, address, pages * pool->granule);
+    if (extent == NULL) return false;
+    mark_moving(pool, extent);
+    move->donations[move->donation_count++] =
+        (struct weir__donation){.extent = extent, .address = address, .pages = pages};
     return true;
 }
 
+/* Claims the homes [place, place + count) of pages that come back to the window. */
+static bool claim_returning(struct weir_pool *pool, struct move *move, struct places homes) {
+    if (homes.count == 0) return true;
+    return claim_donation(pool, move, pool->pages.extent_at[homes.place],
+                          weir__place_address(&pool->pages, homes.place), homes.count);
+}
+
+static void add_lack(struct move *move, uint32_t place) {
+    struct places *last = move->lack_count > 0 ? &move->lacks[move->lack_count - 1] : NULL;
+    move->lacking++;
+    if (last != NULL && last->place + last->count == place)
+        last->count++;
+    else
+        move->lacks[move->lack_count++] = (struct places){.place = place, .count = 1};
+}
+
+/* Goes through the places of the window's bare pieces: pages that come back, as the window was measured, and places that lack one. */
+static bool claim_places(struct weir_pool *pool, struct move *move) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = move->request->slot};
+    const struct weir__ground ground = weir__ladder_ground(pool, &asker, move->choice->use);
+    const uintptr_t begin = move->choice->window.begin, end = begin + move->choice->window.bytes;
+    struct places homes = {0};
+    uint32_t next = 0;
+    pool->round++;
+    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece)) {
+        if (piece->was != WEIR__BARE) continue;
+        uint32_t place = weir__place_of(&pool->pages, piece->address);
+        const uint32_t behind = weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, weir__extent_end(piece)));
+        for (place = place > next ? place : next; place < behind; place++) {
+            if (!piece->stale || !weir__place_returns(&ground, place, begin, end)) {
+                add_lack(move, place);
+                continue;
+            }
+            const uint32_t home = pool->pages.home[pool->pages.at[place]];
+            if (homes.count > 0 && home == homes.place + homes.count &&
+                pool->pages.extent_at[home] == pool->pages.extent_at[homes.place]) {
+                homes.count++;
+                continue;
+            }
+            if (!claim_returning(pool, move, homes)) return false;
+            homes = (struct places){.place = home, .count = 1};
+        }
+        next = behind;
+    }
+    if (!claim_returning(pool, move, homes)) return false;
+    move->returning = move->donation_count;
+    return true;
+}
+
+/* Donors for `wanted` pages: what the host has seen complete first, since its old mappings may go at any time. */
+static bool claim_donors(struct weir_pool *pool, struct move *move, size_t wanted) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = move->request->slot};
+    for (int use = WEIR__USE_COMPLETE; use <= (int)move->choice->use && wanted > 0; use++) {
+        struct weir__donation *offers = calloc(wanted, sizeof *offers);
+        if (offers == NULL) return false;
+        size_t found = 0, count = weir__ladder_donors(pool, &asker, use, wanted, offers, wanted, &found);
+        bool claimed = true;
+        for (size_t i = 0; i < count && claimed; i++)
+            claimed = claim_donation(pool, move, offers[i].extent, offers[i].address, offers[i].pages);
+        free(offers);
+        if (!claimed) return false;
+        wanted -= found;
+    }
+    return wanted == 0;
+}
+
+/* Claims stale extents whose old mappings go, so that no more places are mapped than may be. */
+static void claim_victims(struct weir_pool *pool, struct move *move) {
+    const size_t most_at_all = pool->pages.limit * WEIR__MAPPED_TIMES;
+    const size_t most = move->request->most_mapped < most_at_all ? move->request->most_mapped : most_at_all;
+    size_t mapped = pool->pages.mapped + move->lacking - move->choice->window.unmapped;
+    struct weir__extent *next;
+    for (struct weir__extent *stale = pool->stale.oldest; stale != NULL && mapped > most; stale = next) {
+        next = stale->newer;
+        if (!weir__order_extent_is_complete(&pool->order, stale) || move->victim_count == move->lacking) continue;
+        const uint32_t place = weir__place_of(&pool->pages, stale->address);
+        const size_t count = stale->bytes / pool->granule;
+        for (size_t i = 0; i < count; i++) mapped -= pool->pages.at[place + i] != 0;
+        weir__unused_remove(pool, stale);
+        mark_moving(pool, stale);
+        move->victims[move->victim_count++] = stale;
+    }
+    move->unmaps_donors = mapped > most;
+}
+
 static void roll_back_window(struct weir_pool *pool, struct move *move) {
-    struct weir__extent *piece = move->first;
-    while (piece != NULL) {
-        struct weir__extent *next = piece == move->last ? NULL : piece->next;
+    for (struct weir__extent *piece = move->first, *next; piece != NULL; piece = next) {
+        while (piece->was == WEIR__BARE && piece != move->last &&
+               weir__extent_end(piece) % pool->granule != 0) { /* a page that was cut for the window is one again */
+            struct weir__extent *rest = piece->next;
+            if (rest == move->last) move->last = piece;
+            weir__extent_tags_clear(rest);
+            weir__extent_merge(&pool->store, piece, rest);
+        }
+        next = piece_after(move, piece);
+        weir__own(pool, piece);
         unclaim(pool, piece);
-        piece = next;
     }
 }
 
 static void roll_back_donors(struct weir_pool *pool, struct move *move) {
-    for (size_t i = 0; i < move->donation_count; i++) {
-        struct weir__extent *extent = move->donations[i].extent;
-        if (i < move->donations_unmapped) { /* its pages are in hand */
-            pool->moving_bytes -= extent->bytes;
-            pool->unmapped_bytes += extent->bytes;
-            weir__settle_bare(pool, extent);
-        } else {
-            unclaim(pool, extent);
-        }
+    for (size_t i = 0; i < move->donation_count; i++) unclaim(pool, move->donations[i].extent);
+}
+
+static void settle_victims(struct weir_pool *pool, struct move *move, bool unmapped) {
+    for (size_t i = 0; i < move->victim_count; i++) {
+        move->victims[i]->stale = !unmapped;
+        unclaim(pool, move->victims[i]);
     }
+}
+
+static size_t places_of(const struct weir_pool *pool, const struct weir__window *window) {
+    return (weir__page_ceil(&pool->pages, window->begin + window->bytes) -
+            weir__page_floor(&pool->pages, window->begin)) /
+           pool->granule;
+}
+
+static bool make_room(const struct weir_pool *pool, struct move *move) {
+    const size_t places = places_of(pool, &move->choice->window);
+    move->pages = calloc(places, sizeof *move->pages);
+    move->donations = calloc(2 * places, sizeof *move->donations);
+    move->lacks = calloc(places, sizeof *move->lacks);
+    move->victims = calloc(places, sizeof(struct weir__extent *));
+    return move->pages != NULL && move->donations != NULL && move->lacks != NULL && move->victims != NULL;
+}
+
+static void free_room(struct move *move) {
+    free(move->pages);
+    free(move->donations);
+    free(move->lacks);
+    free(move->victims);
 }
 
 static enum weir_status claim_extents(struct weir_pool *pool, struct move *move) {
     const struct weir__choice *choice = move->choice;
-    size_t lacking = choice->window.lacking, wanted = lacking - choice->spare - choice->created;
-    move->pages = calloc(lacking > 0 ? lacking : 1, sizeof *move->pages);
-    move->donations = calloc(wanted > 0 ? wanted : 1, sizeof *move->donations);
-    if (move->pages == NULL || move->donations == NULL || !weir__extent_reserve(&pool->store, 4))
-        return no_host_memory();
-    if (!claim_window(pool, move) || !claim_donors(pool, move, wanted)) {
+    if (!make_room(pool, move) || !weir__extent_reserve(&pool->store, 6)) return no_host_memory();
+    const size_t given = choice->spare + choice->created;
+    if (!claim_window(pool, move) || !claim_places(pool, move) || move->lacking < given ||
+        !claim_donors(pool, move, move->lacking - given)) {
         roll_back_window(pool, move);
         roll_back_donors(pool, move);
         return no_host_memory();
     }
+    assert(move->lacking == choice->window.lacking);
+    if (move->lacking > 0) claim_victims(pool, move);
     weir__pages_take_spare(&pool->pages, choice->spare, move->pages);
+    weir__pages_name(&pool->pages, choice->created, move->pages + choice->spare);
     move->page_count = choice->spare;
     pool->pages.held += choice->created;
     pool->unmapped_bytes += choice->created * pool->granule;
@@ -150,16 +279,28 @@ static enum weir_status claim(struct weir_pool *pool, struct move *move) {
     return status;
 }
 
-/* What is around the block on freshly mapped pages: idle, used by no one yet. */
-static void settle_fresh(struct weir_pool *pool, struct weir__extent *piece, uint32_t slot) {
+static bool all_complete(const struct weir_pool *pool, const struct move *move) {
+    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece))
+        if (piece->was == WEIR__IDLE && !weir__order_extent_is_complete(&pool->order, piece)) return false;
+    for (size_t i = 0; i < move->donation_count; i++)
+        if (!weir__order_extent_is_complete(&pool->order, move->donations[i].extent)) return false;
+    return true;
+}
+
+/* What is around the block on pages that it took whole: idle; used before by those that the block's stream runs after now. */
+static void settle_rest(struct weir_pool *pool, struct weir__extent *piece, struct weir__tag tag) {
     weir__extent_tags_clear(piece);
-    weir__extent_tag_add(piece, (struct weir__tag){.slot = slot, .bytes = piece->bytes});
-    piece->home = slot;
+    tag.bytes = piece->bytes;
+    weir__extent_tag_add(piece, tag);
+    piece->home = tag.slot;
     piece->number = ++pool->frees_stamped;
+    piece->stale = false;
+    piece->state = WEIR__IDLE;
+    weir__own(pool, piece);
     weir__settle_idle(pool, piece);
 }
 
-static struct weir__extent *commit_window(struct weir_pool *pool, struct move *move) {
+static struct weir__extent *commit_window(struct weir_pool *pool, struct move *move, struct weir__tag tag) {
     uintptr_t begin = move->choice->window.begin, end = begin + move->choice->window.bytes;
     struct weir__extent *block = NULL, *before = NULL, *after = NULL, *piece = move->first;
     for (struct weir__extent *next; piece != NULL; piece = next) {
@@ -176,21 +317,44 @@ static struct weir__extent *commit_window(struct weir_pool *pool, struct move *m
             weir__extent_merge(&pool->store, block, piece); /* no tags: can't fail */
     }
     block->state = WEIR__USED;
-    if (before != NULL) settle_fresh(pool, before, move->request->slot);
-    if (after != NULL) settle_fresh(pool, after, move->request->slot);
+    block->stale = false;
+    weir__own(pool, block);
+    if (before != NULL) settle_rest(pool, before, tag);
+    if (after != NULL) settle_rest(pool, after, tag);
     return block;
 }
 
+/* The pages of the window's places are at home there now. */
+static void move_homes(struct weir_pool *pool, const struct move *move) {
+    struct weir__pages *pages = &pool->pages;
+    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece)) {
+        if (piece->was != WEIR__BARE) continue;
+        uint32_t place = weir__place_of(pages, piece->address);
+        const uint32_t end = weir__place_of(pages, weir__page_ceil(pages, weir__extent_end(piece)));
+        for (; place < end; place++) pages->home[pages->at[place]] = place;
+    }
+}
+
 static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
+    struct weir__tag tag = {.slot = move->request->slot};
+    if (!all_complete(pool, move)) tag = weir__order_tag(&pool->order, tag.slot, 0);
+    move_homes(pool, move);
     for (size_t i = 0; i < move->donation_count; i++) {
         struct weir__donation *donation = &move->donations[i];
         pool->moving_bytes -= donation->extent->bytes;
-        pool->pages_moved += donation->pages;
-        pool->order.slots[move->request->slot]->pages_moved += donation->pages;
+        if (i < move->returning) {
+            pool->pages_returned += donation->pages;
+        } else {
+            pool->pages_moved += donation->pages;
+            pool->order.slots[move->request->slot]->pages_moved += donation->pages;
+        }
+        donation->extent->stale = i < move->returning || !move->unmaps_donors;
+        donation->extent->was = WEIR__BARE;
         weir__settle_bare(pool, donation->extent);
     }
+    settle_victims(pool, move, true);
     pool->unmapped_bytes -= (move->choice->spare + move->choice->created) * pool->granule;
-    struct weir__extent *block = commit_window(pool, move);
+    struct weir__extent *block = commit_window(pool, move, tag);
     block->home = move->request->slot;
     block->requested_bytes = move->request->requested_bytes;
     weir__account_live(pool, block);
@@ -200,61 +364,54 @@ static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
 
 /* ---- the driver's part, without the lock ------------------------------------------------------------------------ */
 
-/* The next run of bare pages in the window after `piece`; .pages 0 at the end. */
-static struct weir__donation next_bare_run(const struct weir_pool *pool, const struct move *move,
-                                           struct weir__extent *piece) {
-    struct weir__donation run = {0};
-    for (; piece != NULL; piece = piece == move->last ? NULL : piece->next) {
-        bool bare = piece->was == WEIR__BARE;
-        if (!bare && run.extent != NULL) break;
-        if (!bare) continue;
-        if (run.extent == NULL) run.address = piece->address;
-        run.extent = piece;
-        run.pages = (weir__extent_end(piece) - run.address) / pool->granule;
-    }
-    return run;
-}
-
-static struct weir__extent *piece_after(const struct move *move, struct weir__extent *piece) {
-    return piece == move->last ? NULL : piece->next;
-}
-
-static enum weir_status unmap_donors(struct weir_pool *pool, struct move *move) {
-    for (; move->donations_unmapped < move->donation_count; move->donations_unmapped++) {
-        const struct weir__donation *donation = &move->donations[move->donations_unmapped];
-        enum weir_status status =
-            weir__pages_unmap(&pool->pages, donation->address, donation->pages, move->pages + move->page_count);
-        if (status != WEIR_OK) return status;
-        move->page_count += donation->pages;
-    }
-    return WEIR_OK;
-}
-
-/* Unmaps what was mapped before a later run failed. */
-static enum weir_status unmap_window(struct weir_pool *pool, struct move *move, size_t mapped) {
-    struct weir__donation run = next_bare_run(pool, move, move->first);
-    for (size_t done = 0; done < mapped; done += run.pages) {
-        if (done > 0) run = next_bare_run(pool, move, piece_after(move, run.extent));
-        if (weir__pages_unmap(&pool->pages, run.address, run.pages, move->pages + done) != WEIR_OK) return WEIR_BROKEN;
-    }
-    return WEIR_OK;
+/* Old mappings that are in the way, or too many. */
+static enum weir_status unmap_stale(struct weir_pool *pool, const struct move *move) {
+    enum weir_status status = WEIR_OK;
+    for (size_t i = 0; i < move->victim_count && status == WEIR_OK; i++)
+        status = weir__pages_unmap(&pool->pages, move->victims[i]->address, move->victims[i]->bytes / pool->granule);
+    for (size_t i = move->returning; move->unmaps_donors && i < move->donation_count && status == WEIR_OK; i++)
+        status = weir__pages_unmap(&pool->pages, move->donations[i].address, move->donations[i].pages);
+    for (size_t i = 0; move->choice->window.unmapped > 0 && i < move->lack_count && status == WEIR_OK; i++)
+        status = weir__pages_unmap(&pool->pages, weir__place_address(&pool->pages, move->lacks[i].place),
+                                   move->lacks[i].count);
+    return status;
 }
 
 static enum weir_status map_window(struct weir_pool *pool, struct move *move) {
     size_t done = 0;
-    struct weir__donation run = next_bare_run(pool, move, move->first);
-    for (; run.pages > 0; run = next_bare_run(pool, move, piece_after(move, run.extent))) {
+    for (size_t i = 0; i < move->lack_count; i++) {
         size_t mapped = 0;
-        enum weir_status status = weir__pages_map(&pool->pages, run.address, run.pages, move->pages + done, &mapped);
+        enum weir_status status = weir__pages_map(&pool->pages, weir__place_address(&pool->pages, move->lacks[i].place),
+                                                  move->lacks[i].count, move->pages + done, &mapped);
         if (status == WEIR_OUT_OF_MEMORY) {
-            move->request->most_mapped = done + mapped;
+            move->request->most_mapped = __atomic_load_n(&pool->pages.mapped, __ATOMIC_RELAXED) + mapped;
             move->request->map_refusals++;
         }
-        if (status != WEIR_OK) return unmap_window(pool, move, done) == WEIR_OK ? status : WEIR_BROKEN;
-        done += run.pages;
+        if (status != WEIR_OK) {
+            for (size_t k = 0; k < i && status != WEIR_BROKEN; k++)
+                if (weir__pages_unmap(&pool->pages, weir__place_address(&pool->pages, move->lacks[k].place),
+                                      move->lacks[k].count) != WEIR_OK)
+                    status = WEIR_BROKEN;
+            return status;
+        }
+        done += move->lacks[i].count;
     }
-    assert(done == move->choice->window.lacking);
     return WEIR_OK;
+}
+
+/* What mapping a page takes here, of late. */
+static void learn_cost(struct weir_pool *pool, uint64_t ns, size_t pages) {
+    const double page_ns = (double)ns / (double)pages;
+    pool->page_ns = pool->page_ns == 0 ? page_ns : 0.9 * pool->page_ns + 0.1 * page_ns;
+}
+
+/* The donors' pages, in the order in which they are mapped. */
+static void take_donors(struct weir_pool *pool, struct move *move) {
+    for (size_t i = move->returning; i < move->donation_count; i++) {
+        const uint32_t place = weir__place_of(&pool->pages, move->donations[i].address);
+        for (size_t k = 0; k < move->donations[i].pages; k++)
+            move->pages[move->page_count++] = pool->pages.at[place + k];
+    }
 }
 
 static enum weir_status transfer(struct weir_pool *pool, struct move *move) {
@@ -263,83 +420,103 @@ static enum weir_status transfer(struct weir_pool *pool, struct move *move) {
         weir__pages_create(&pool->pages, move->choice->created, move->pages + move->page_count, &created);
     move->page_count += created;
     if (status == WEIR_OUT_OF_MEMORY) move->request->most_created = created;
-    if (status == WEIR_OK) status = unmap_donors(pool, move);
+    if (status != WEIR_OK) return status;
+    take_donors(pool, move);
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    status = unmap_stale(pool, move);
     if (status == WEIR_OK) status = map_window(pool, move);
+    move->ns = weir__device_now_ns(pool->device) - since_ns;
     return status;
 }
 
 /* ---- failure ---------------------------------------------------------------------------------------------------- */
 
-static bool is_stuck(const struct weir_pool *pool, const struct move *move) {
-    for (struct weir__donation run = next_bare_run(pool, move, move->first); run.pages > 0;
-         run = next_bare_run(pool, move, piece_after(move, run.extent)))
-        for (size_t i = 0; i < run.pages; i++)
-            if (*weir__page_at(&pool->pages, run.address + i * pool->granule) != 0) return true;
+/* True for a page in hand that lies, without rights perhaps, in the window, since the driver would not unmap it. */
+static bool is_stuck(const struct weir_pool *pool, const struct move *move, weir__page page) {
+    for (size_t i = 0; i < move->lack_count; i++)
+        for (uint32_t k = 0; k < move->lacks[i].count; k++)
+            if (pool->pages.at[move->lacks[i].place + k] == page) return true;
     return false;
 }
 
-/* The driver would neither use pages nor unmap them. They stay where they are, claimed for ever and counted as moving;
- * the window's addresses are given up. */
-static void keep_stuck(struct weir_pool *pool, struct move *move) {
-    size_t page = 0, loose = 0;
-    for (struct weir__donation run = next_bare_run(pool, move, move->first); run.pages > 0;
-         run = next_bare_run(pool, move, piece_after(move, run.extent)))
-        for (size_t i = 0; i < run.pages; i++, page++) {
-            if (*weir__page_at(&pool->pages, run.address + i * pool->granule) == 0)
-                move->pages[loose++] = move->pages[page];
-        }
-    size_t stuck_bytes = (move->page_count - loose) * pool->granule;
-    pool->stuck_bytes += stuck_bytes;
-    pool->moving_bytes += stuck_bytes;
-    pool->unmapped_bytes -= stuck_bytes;
-    move->page_count = loose;
+/* Gives back what the move took into its hands: created pages to the driver, so that held is as it was; what it does not take,
+ * and spare ones, are spare. Pages that are stuck stay claimed for ever and count as moving. Gives: whether any is. */
+static bool put_down_pages(struct weir_pool *pool, struct move *move) {
+    const size_t own = move->choice->spare + move->choice->created;
+    const size_t in_hand = move->page_count < own ? move->page_count : own;
+    size_t loose = 0, stuck = 0;
+    weir__page *pages = move->pages;
+    weir__pages_unname(&pool->pages, pages + in_hand, own - in_hand); /* never created */
+    const size_t never = own - in_hand;
+    for (size_t i = 0; i < in_hand; i++) {
+        if (is_stuck(pool, move, pages[i]))
+            stuck++;
+        else
+            pages[loose++] = pages[i];
+    }
+    const size_t spare = move->choice->spare < loose ? move->choice->spare : loose;
+    pthread_mutex_unlock(&pool->lock);
+    const size_t released = weir__pages_release(&pool->pages, pages + spare, loose - spare);
+    pthread_mutex_lock(&pool->lock);
+    weir__pages_unname(&pool->pages, pages + spare, released);
+    weir__pages_give_spare(&pool->pages, pages, spare);
+    weir__pages_give_spare(&pool->pages, pages + spare + released, loose - spare - released);
+    const size_t gone = never + released;
+    pool->pages.held -= gone;
+    weir__account_unhold(pool, gone * pool->granule);
+    pool->unmapped_bytes -= (gone + stuck) * pool->granule;
+    pool->stuck_bytes += stuck * pool->granule;
+    pool->moving_bytes += stuck * pool->granule;
+    return stuck > 0;
+}
+
+static bool has_mapping_left(const struct weir_pool *pool, const struct move *move) {
+    for (size_t i = move->page_count; i > 0; i--)
+        if (is_stuck(pool, move, move->pages[i - 1])) return true;
+    return false;
+}
+
+/* The window's addresses can't be used again; what was idle there can. */
+static void give_window_up(struct weir_pool *pool, struct move *move) {
     for (struct weir__extent *piece = move->first, *next; piece != NULL; piece = next) {
         next = piece_after(move, piece);
         if (piece->was == WEIR__IDLE) unclaim(pool, piece);
     }
 }
 
-/* Gives created pages back to the driver, so that held is as it was; what it does not take stays spare. */
-static void release_created(struct weir_pool *pool, struct move *move) {
-    size_t spare = move->choice->spare;
-    size_t created = move->page_count > spare ? move->page_count - spare : 0;
-    if (created > move->choice->created) created = move->choice->created;
-    pthread_mutex_unlock(&pool->lock);
-    size_t released = weir__pages_release(&pool->pages, move->pages + spare, created);
-    pthread_mutex_lock(&pool->lock);
-    for (size_t i = spare + released; i < move->page_count; i++) move->pages[i - released] = move->pages[i];
-    move->page_count -= released;
-    size_t gone = move->choice->created - (created - released);
-    pool->pages.held -= gone;
-    weir__account_unhold(pool, gone * pool->granule);
-    pool->unmapped_bytes -= gone * pool->granule;
-}
-
-static void roll_back(struct weir_pool *pool, struct move *move) {
+static void roll_back(struct weir_pool *pool, struct move *move, enum weir_status status) {
+    const bool broken = status == WEIR_BROKEN && has_mapping_left(pool, move);
     roll_back_donors(pool, move);
-    if (is_stuck(pool, move)) {
-        keep_stuck(pool, move);
-    } else {
-        release_created(pool, move);
+    settle_victims(pool, move, false);
+    put_down_pages(pool, move);
+    if (broken)
+        give_window_up(pool, move);
+    else
         roll_back_window(pool, move);
-    }
-    weir__pages_give_spare(&pool->pages, move->pages, move->page_count);
     weir__claim_end(pool);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static bool first_unordered(const struct weir_pool *pool, const struct move *move, struct weir__tag *tag) {
-    for (struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece))
-        for (uint32_t i = 0; i < piece->tag_count; i++)
-            if (!weir__order_is_ordered(&pool->order, move->request->slot, piece->tags[i])) {
-                *tag = piece->tags[i];
-                return true;
-            }
+static bool unordered_tag(const struct weir_pool *pool, const struct move *move, const struct weir__extent *extent,
+                          struct weir__tag *tag) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_ordered(&pool->order, move->request->slot, extent->tags[i])) {
+            *tag = extent->tags[i];
+            return true;
+        }
     return false;
 }
 
-/* Makes the asking stream wait for every tag of the claimed idle pieces. */
+static bool first_unordered(const struct weir_pool *pool, const struct move *move, struct weir__tag *tag) {
+    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece))
+        if (piece->was == WEIR__IDLE && unordered_tag(pool, move, piece, tag)) return true;
+    for (size_t i = 0; i < move->donation_count; i++)
+        if (unordered_tag(pool, move, move->donations[i].extent, tag)) return true;
+    return false;
+}
+
+/* Makes the asking stream wait for every tag of the claimed idle pieces and of the donors. */
 static enum weir_status order_window(struct weir_pool *pool, const struct move *move) {
     enum weir_status status = WEIR_OK;
     struct weir__tag tag;
@@ -353,24 +530,38 @@ static enum weir_status order_window(struct weir_pool *pool, const struct move *
     return status;
 }
 
+/* Donors whose mappings have to go first must be complete. */
+static enum weir_status complete_donors(struct weir_pool *pool, const struct move *move) {
+    enum weir_status status = WEIR_OK;
+    if (!move->unmaps_donors) return status;
+    const uint64_t deadline_ns = weir__device_now_ns(pool->device) + move->request->wait_limit_ns;
+    for (size_t i = move->returning; i < move->donation_count && status == WEIR_OK; i++) {
+        const struct weir__extent *extent = move->donations[i].extent;
+        for (uint32_t k = 0; k < extent->tag_count && status == WEIR_OK; k++)
+            status = weir__order_wait_host(&pool->order, extent->tags[k], deadline_ns);
+    }
+    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+}
+
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
                             struct weir__extent **out) {
     struct move move = {.request = request, .choice = choice};
     enum weir_status status = claim(pool, &move);
     if (status == WEIR_OK) {
         status = order_window(pool, &move);
-        if (status == WEIR_OK && choice->window.lacking > 0) {
+        if (status == WEIR_OK) status = complete_donors(pool, &move);
+        if (status == WEIR_OK && move.lacking > 0) {
             pthread_mutex_unlock(&pool->lock);
             status = transfer(pool, &move);
             pthread_mutex_lock(&pool->lock);
         }
+        if (status == WEIR_OK && move.lacking > 0) learn_cost(pool, move.ns, move.lacking);
         if (status == WEIR_OK)
             *out = commit(pool, &move);
         else
-            roll_back(pool, &move);
+            roll_back(pool, &move, status);
     }
-    free(move.pages);
-    free(move.donations);
+    free_room(&move);
     return status == WEIR_BROKEN ? WEIR_DRIVER : status;
 }
 
@@ -397,6 +588,7 @@ static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
     pthread_mutex_unlock(&pool->lock);
     size_t released = weir__pages_release(&pool->pages, pages, count);
     pthread_mutex_lock(&pool->lock);
+    weir__pages_unname(&pool->pages, pages, released);
     weir__pages_give_spare(&pool->pages, pages + released, count - released);
     pool->pages.held -= released;
     weir__account_unhold(pool, released * pool->granule);
@@ -406,34 +598,141 @@ static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
     return released;
 }
 
-/* Unmaps donors for `wanted` pages, which become spare. */
-static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
-    struct weir__choice choice = {.window = {.lacking = wanted}};
-    struct move move = {.choice = &choice};
-    size_t found = 0;
-    weir__ladder_donors(pool, wanted, NULL, NULL, 0, &found);
-    if (found == 0) return WEIR_OK;
-    move.pages = calloc(found, sizeof *move.pages);
-    move.donations = calloc(found, sizeof *move.donations);
-    enum weir_status status = WEIR_OK;
-    if (move.pages == NULL || move.donations == NULL || !claim_donors(pool, &move, found)) status = no_host_memory();
-    weir__claim_begin(pool);
-    if (status == WEIR_OK) {
-        pthread_mutex_unlock(&pool->lock);
-        status = unmap_donors(pool, &move);
-        pthread_mutex_lock(&pool->lock);
+/* Pages on their way out, by page: 0 for all others. */
+enum { STAYS, GOES, GOES_NOT };
+
+struct leave {
+    unsigned char *pages;        /* by page */
+    struct weir__extent **homes; /* claimed */
+    struct weir__extent **stale; /* claimed */
+    size_t home_count, stale_count;
+};
+
+/* A page can't go while an old mapping of it may be in use, or is in another call's hands. */
+static void keep_what_is_held_elsewhere(struct weir_pool *pool, struct leave *leave) {
+    const struct weir__pages *pages = &pool->pages;
+    const size_t places = pages->arena_bytes / pages->granule;
+    for (size_t place = 0; place < places; place++) {
+        const weir__page page = pages->at[place];
+        if (page == 0 || leave->pages[page] == STAYS || pages->home[page] == place) continue;
+        const struct weir__extent *extent = pages->extent_at[place];
+        if (extent->state != WEIR__BARE || !weir__order_extent_is_complete(&pool->order, extent))
+            leave->pages[page] = GOES_NOT;
     }
-    roll_back_donors(pool, &move);
-    weir__pages_give_spare(&pool->pages, move.pages, move.page_count);
-    weir__claim_end(pool);
-    free(move.pages);
-    free(move.donations);
+}
+
+/* True for a place whose mapping goes with its page. */
+static bool goes(const struct weir__pages *pages, const struct leave *leave, size_t place) {
+    return pages->at[place] != 0 && leave->pages[pages->at[place]] == GOES;
+}
+
+/* Claims all places of the pages that go, run by run: their homes, and old mappings elsewhere. */
+static bool claim_leave(struct weir_pool *pool, struct leave *leave) {
+    const struct weir__pages *pages = &pool->pages;
+    const size_t places = pages->arena_bytes / pages->granule;
+    size_t runs = 0, behind;
+    for (size_t place = 0; place < places; place++) runs += goes(pages, leave, place);
+    leave->homes = calloc(runs + 1, sizeof(struct weir__extent *));
+    leave->stale = calloc(runs + 1, sizeof(struct weir__extent *));
+    if (leave->homes == NULL || leave->stale == NULL) return false;
+    for (size_t place = 0; place < places; place = behind) {
+        behind = place + 1;
+        if (!goes(pages, leave, place)) continue;
+        const bool home = weir__place_is_home(pages, (uint32_t)place);
+        struct weir__extent *of = pages->extent_at[place];
+        while (behind < places && goes(pages, leave, behind) && pages->extent_at[behind] == of &&
+               weir__place_is_home(pages, (uint32_t)behind) == home)
+            behind++;
+        if (!weir__extent_reserve(&pool->store, 2)) return false;
+        struct weir__extent *run = weir__carve(pool, of, weir__place_address(pages, (uint32_t)place),
+                                               (behind - place) * pages->granule);
+        if (run == NULL) return false;
+        mark_moving(pool, run);
+        if (home)
+            leave->homes[leave->home_count++] = run;
+        else
+            leave->stale[leave->stale_count++] = run;
+    }
+    return true;
+}
+
+static enum weir_status unmap_leave(struct weir_pool *pool, const struct leave *leave, size_t *done) {
+    enum weir_status status = WEIR_OK;
+    for (size_t i = 0; i < leave->stale_count && status == WEIR_OK; i++)
+        status = weir__pages_unmap(&pool->pages, leave->stale[i]->address, leave->stale[i]->bytes / pool->granule);
+    while (*done < leave->home_count && status == WEIR_OK) {
+        const struct weir__extent *home = leave->homes[*done];
+        status = weir__pages_unmap(&pool->pages, home->address, home->bytes / pool->granule);
+        *done += status == WEIR_OK;
+    }
+    return status;
+}
+
+/* The homes that were unmapped are bare, their pages spare; the others are idle again. */
+static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t done, const weir__page *pages) {
+    for (size_t i = 0; i < leave->stale_count; i++) {
+        const uint32_t place = weir__place_of(&pool->pages, leave->stale[i]->address);
+        leave->stale[i]->stale = pool->pages.at[place] != 0;
+        unclaim(pool, leave->stale[i]);
+    }
+    for (size_t i = 0; i < leave->home_count; i++) {
+        struct weir__extent *home = leave->homes[i];
+        if (i < done) {
+            const size_t count = home->bytes / pool->granule;
+            weir__pages_give_spare(&pool->pages, pages, count);
+            pages += count;
+            pool->moving_bytes -= home->bytes;
+            pool->unmapped_bytes += home->bytes;
+            home->was = WEIR__BARE;
+            home->stale = false;
+            weir__settle_bare(pool, home);
+        } else {
+            unclaim(pool, home);
+        }
+    }
+}
+
+/* Unmaps donors for up to `wanted` pages, which become spare. */
+static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
+    const struct weir__asker asker = {.order = &pool->order};
+    struct leave leave = {.pages = calloc(pool->pages.limit + 1, 1)};
+    struct weir__donation *donations = calloc(wanted, sizeof *donations);
+    weir__page *pages = calloc(wanted, sizeof *pages);
+    size_t found = 0, count = 0, done = 0;
+    enum weir_status status = WEIR_OK;
+    if (leave.pages == NULL || donations == NULL || pages == NULL) status = no_host_memory();
+    if (status == WEIR_OK)
+        count = weir__ladder_donors(pool, &asker, WEIR__USE_COMPLETE, wanted, donations, wanted, &found);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < donations[i].pages; k++)
+            leave.pages[pool->pages.at[weir__place_of(&pool->pages, donations[i].address) + k]] = GOES;
+    if (count > 0) {
+        keep_what_is_held_elsewhere(pool, &leave);
+        if (!claim_leave(pool, &leave)) status = no_host_memory();
+        for (size_t i = 0, at = 0; i < leave.home_count; i++)
+            for (size_t k = 0; k < leave.homes[i]->bytes / pool->granule; k++)
+                pages[at++] = pool->pages.at[weir__place_of(&pool->pages, leave.homes[i]->address) + k];
+        weir__claim_begin(pool);
+        if (status == WEIR_OK) {
+            pthread_mutex_unlock(&pool->lock);
+            status = unmap_leave(pool, &leave, &done);
+            pthread_mutex_lock(&pool->lock);
+        }
+        settle_leave(pool, &leave, done, pages);
+        weir__claim_end(pool);
+    }
+    free(leave.pages);
+    free(leave.homes);
+    free(leave.stale);
+    free(donations);
+    free(pages);
     return status;
 }
 
 enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done) {
     enum weir_status status = WEIR_OK;
     weir__order_poll_streams(&pool->order);
+    weir__settle_complete(pool);
     if (pool->pages.spare_count < pages) status = make_spare(pool, pages - pool->pages.spare_count);
     *done = give_spare_back(pool, pages);
     return status;

@@ -12,6 +12,8 @@
     (__atomic_fetch_add(&(pages)->memory_calls, 1, __ATOMIC_RELAXED), weir__spend((pages)->device),                    \
      weir__spent_on_memory((pages)->device, weir__device_check((pages)->device, (pages)->device->driver->call, name)))
 
+#define LONGEST_UNMAP 512u /* pages, of one call */
+
 /* ---- open and close --------------------------------------------------------------------------------------------- */
 
 static bool device_has(struct weir_device *device, CUdevice_attribute attribute) {
@@ -42,56 +44,63 @@ static enum weir_status reserve_arena(struct weir__pages *pages) {
     return status;
 }
 
+static bool make_tables(struct weir__pages *pages, size_t places) {
+    pages->handles = calloc(pages->limit + 1, sizeof *pages->handles);
+    pages->home = calloc(pages->limit + 1, sizeof *pages->home);
+    pages->at = calloc(places, sizeof *pages->at);
+    pages->extent_at = calloc(places, sizeof *pages->extent_at);
+    pages->spare = calloc(pages->limit, sizeof *pages->spare);
+    pages->unnamed = calloc(pages->limit, sizeof *pages->unnamed);
+    if (pages->handles == NULL || pages->home == NULL || pages->at == NULL || pages->extent_at == NULL ||
+        pages->spare == NULL || pages->unnamed == NULL)
+        return false;
+    for (size_t i = pages->limit; i > 0; i--) pages->unnamed[pages->unnamed_count++] = (weir__page)i;
+    return true;
+}
+
+static void free_tables(struct weir__pages *pages) {
+    free(pages->handles);
+    free(pages->home);
+    free(pages->at);
+    free(pages->extent_at);
+    free(pages->spare);
+    free(pages->unnamed);
+    *pages = (struct weir__pages){0};
+}
+
 enum weir_status weir__pages_open(struct weir__pages *pages, struct weir_device *device, size_t granule, size_t limit) {
     *pages = (struct weir__pages){.device = device, .granule = granule, .limit = limit};
-    size_t slots = limit * WEIR__ARENA_TIMES;
-    pages->arena_bytes = slots * granule;
-    pages->handle_at = calloc(slots, sizeof *pages->handle_at);
-    pages->spare = calloc(limit, sizeof *pages->spare);
+    size_t places = limit * WEIR__ARENA_TIMES;
+    pages->arena_bytes = places * granule;
     enum weir_status status = WEIR_OK;
-    if (pages->handle_at == NULL || pages->spare == NULL)
-        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a table of %zu pages", slots);
+    if (places >= WEIR__NOWHERE)
+        status = WEIR__INVALID("a pool of %zu pages is too large; the limit is %u", limit,
+                               WEIR__NOWHERE / WEIR__ARENA_TIMES);
+    else if (!make_tables(pages, places))
+        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a table of %zu pages", places);
     if (status == WEIR_OK) status = reserve_arena(pages);
-    if (status == WEIR_OK) return WEIR_OK;
-    free(pages->handle_at);
-    free(pages->spare);
-    *pages = (struct weir__pages){0};
+    if (status != WEIR_OK) free_tables(pages);
     return status;
 }
 
-#define UNMAP_RUN 512 /* pages unmapped at once at the end */
-
-static void unmap_all(struct weir__pages *pages) {
-    size_t slots = pages->arena_bytes / pages->granule;
-    for (size_t i = 0, run; i < slots && pages->held > pages->spare_count; i += run) {
-        for (run = 0; run < UNMAP_RUN && i + run < slots && pages->handle_at[i + run] != 0; run++) {
-        }
-        if (run == 0) {
-            run = 1;
-            continue;
-        }
-        weir__page out[UNMAP_RUN];
-        if (weir__pages_unmap(pages, pages->arena + i * pages->granule, run, out) == WEIR_OK)
-            pages->held -= weir__pages_release(pages, out, run);
-        else
-            pages->held -= run; /* lost with the arena; the driver has said why */
-    }
+static void release_all(struct weir__pages *pages) {
+    for (size_t i = 0; i < pages->unnamed_count; i++) pages->handles[pages->unnamed[i]] = 0;
+    for (weir__page page = 1; page <= pages->limit; page++)
+        if (pages->handles[page] != 0) weir__pages_release(pages, &page, 1);
 }
 
 void weir__pages_close(struct weir__pages *pages) {
-    if (pages->handle_at == NULL) return;
-    unmap_all(pages);
-    weir__pages_release(pages, pages->spare, pages->spare_count);
+    if (pages->at == NULL) return;
+    weir__pages_unmap(pages, pages->arena, pages->arena_bytes / pages->granule);
+    release_all(pages);
     if (weir__device_enter(pages->device) == WEIR_OK) {
         (void)MEMORY_CALL(pages, "cuMemAddressFree", address_free(pages->arena, pages->arena_bytes));
         weir__device_leave(pages->device);
     }
-    free(pages->handle_at);
-    free(pages->spare);
-    *pages = (struct weir__pages){0};
+    free_tables(pages);
 }
 
-/* ---- spare pages ------------------------------------------------------------------------------------------------ */
+/* ---- pages without a home --------------------------------------------------------------------------------------- */
 
 void weir__pages_take_spare(struct weir__pages *pages, size_t count, weir__page *out) {
     assert(count <= pages->spare_count);
@@ -103,6 +112,22 @@ void weir__pages_give_spare(struct weir__pages *pages, const weir__page *from, s
     assert(pages->spare_count + count <= pages->limit);
     memcpy(pages->spare + pages->spare_count, from, count * sizeof *from);
     pages->spare_count += count;
+    for (size_t i = 0; i < count; i++) pages->home[from[i]] = WEIR__NOWHERE;
+}
+
+void weir__pages_name(struct weir__pages *pages, size_t count, weir__page *out) {
+    assert(count <= pages->unnamed_count);
+    for (size_t i = 0; i < count; i++) {
+        out[i] = pages->unnamed[--pages->unnamed_count];
+        pages->home[out[i]] = WEIR__NOWHERE;
+    }
+}
+
+void weir__pages_unname(struct weir__pages *pages, const weir__page *from, size_t count) {
+    for (size_t i = count; i > 0; i--) {
+        pages->handles[from[i - 1]] = 0;
+        pages->unnamed[pages->unnamed_count++] = from[i - 1];
+    }
 }
 
 /* ---- driver calls ----------------------------------------------------------------------------------------------- */
@@ -112,13 +137,14 @@ static enum weir_status out_of_memory_or(enum weir_status status) {
                                                                                                : status;
 }
 
-enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, weir__page *out, size_t *created) {
+enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, const weir__page *named, size_t *created) {
     *created = 0;
     if (count == 0) return WEIR_OK;
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
     while (status == WEIR_OK && *created < count) {
-        status = MEMORY_CALL(pages, "cuMemCreate", page_create(&out[*created], pages->granule, &pages->properties, 0));
+        CUmemGenericAllocationHandle *handle = &pages->handles[named[*created]];
+        status = MEMORY_CALL(pages, "cuMemCreate", page_create(handle, pages->granule, &pages->properties, 0));
         if (status == WEIR_OK) ++*created;
     }
     weir__device_leave(pages->device);
@@ -128,18 +154,25 @@ enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, wei
 size_t weir__pages_release(struct weir__pages *pages, const weir__page *from, size_t count) {
     if (count == 0 || weir__device_enter(pages->device) != WEIR_OK) return 0;
     size_t done = 0;
-    while (done < count && MEMORY_CALL(pages, "cuMemRelease", page_release(from[done])) == WEIR_OK) done++;
+    while (done < count && MEMORY_CALL(pages, "cuMemRelease", page_release(pages->handles[from[done]])) == WEIR_OK)
+        done++;
     weir__device_leave(pages->device);
     return done;
 }
 
+/* Unmaps a run of places that are all mapped. */
+static enum weir_status unmap_run(struct weir__pages *pages, uint32_t place, size_t count) {
+    enum weir_status status = MEMORY_CALL(
+        pages, "cuMemUnmap", page_unmap(weir__place_address(pages, place), count * pages->granule));
+    if (status != WEIR_OK) return status;
+    memset(&pages->at[place], 0, count * sizeof *pages->at);
+    __atomic_fetch_sub(&pages->mapped, count, __ATOMIC_RELAXED);
+    return WEIR_OK;
+}
+
 /* Undoes a map that failed: unmaps the first `count` pages. */
 static enum weir_status undo_map(struct weir__pages *pages, uintptr_t address, size_t count, enum weir_status status) {
-    if (count == 0) return status;
-    if (MEMORY_CALL(pages, "cuMemUnmap", page_unmap(address, count * pages->granule)) == WEIR_OK) {
-        memset(weir__page_at(pages, address), 0, count * sizeof(weir__page));
-        return status;
-    }
+    if (count == 0 || unmap_run(pages, weir__place_of(pages, address), count) == WEIR_OK) return status;
     weir__log(WEIR__LOG_ERROR, "pool: %zu pages at %#zx could be neither used nor unmapped", count, (size_t)address);
     return WEIR_BROKEN;
 }
@@ -148,14 +181,17 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
                                  size_t *mapped) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
+    const uint32_t place = weir__place_of(pages, address);
     size_t done = 0;
-    for (; done < count && status == WEIR_OK; done++) {
-        uintptr_t at = address + done * pages->granule;
-        assert(*weir__page_at(pages, at) == 0 && from[done] != 0);
-        status = MEMORY_CALL(pages, "cuMemMap", page_map(at, pages->granule, 0, from[done], 0));
+    while (done < count && status == WEIR_OK) {
+        assert(pages->at[place + done] == 0 && from[done] != 0);
+        status = MEMORY_CALL(pages, "cuMemMap", page_map(address + done * pages->granule, pages->granule, 0,
+                                                         pages->handles[from[done]], 0));
         if (status != WEIR_OK) break;
-        *weir__page_at(pages, at) = from[done];
+        pages->at[place + done] = from[done];
+        done++;
     }
+    __atomic_fetch_add(&pages->mapped, done, __ATOMIC_RELAXED);
     if (status == WEIR_OK)
         status =
             MEMORY_CALL(pages, "cuMemSetAccess", page_set_access(address, count * pages->granule, &pages->access, 1));
@@ -166,15 +202,19 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     return status;
 }
 
-enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count, weir__page *out) {
+enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
-    status = MEMORY_CALL(pages, "cuMemUnmap", page_unmap(address, count * pages->granule));
+    uint32_t place = weir__place_of(pages, address);
+    const uint32_t end = place + (uint32_t)count;
+    while (place < end && status == WEIR_OK) {
+        uint32_t behind = place;
+        while (behind < end && pages->at[behind] != 0 && behind - place < LONGEST_UNMAP) behind++;
+        if (behind > place) status = unmap_run(pages, place, behind - place);
+        place = behind > place ? behind : place + 1;
+    }
     weir__device_leave(pages->device);
-    if (status != WEIR_OK) return status;
-    memcpy(out, weir__page_at(pages, address), count * sizeof *out);
-    memset(weir__page_at(pages, address), 0, count * sizeof *out);
-    return WEIR_OK;
+    return status;
 }
 
 enum weir_status weir__plain_alloc(struct weir_device *device, size_t bytes, uintptr_t *out, uint64_t *memory_calls) {

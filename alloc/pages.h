@@ -2,23 +2,34 @@
 /* Pages: physical handles of one granule each, created once and used again, and where they are mapped in the arena.
  *
  * arena    the reserved range of addresses, much longer than the device's memory
+ * page     a number that stands for a handle; 0 is none
+ * home     the one place of the arena through which a page is used, or may be next
+ * stale    a place that is mapped to a page whose home is elsewhere by now: left behind when the page went, so that it can come
+ *          back without a driver call. The driver lets a page be mapped at several addresses; work that writes through
+ *          one is seen through the others once it has ended, and a block's work is ordered after that of those before it
  * spare    pages that are held and mapped nowhere
  *
  * Invariants.
- *   held == mapped + spare + in hands      (in hands: with a call that moves or creates pages)
- *   handle_at[i] == 0                      exactly where the arena's page i is bare
+ *   held == pages with a home + spare + in hands      (in hands: with a call that moves or creates pages)
+ *   at[i] == 0                       nothing is mapped at the arena's page i
+ *   home[at[i]] == i                 exactly where an extent that is used or idle touches it
  *
- * Locking: the functions that take or give spare pages and change `held` need the pool's lock. The functions that call
- * the driver (create, release, map, unmap) must be called without it, on pages and addresses that the caller claimed. */
+ * Locking: everything needs the pool's lock, but the functions that call the driver (create, release, map, unmap): they must be
+ * called without it, on pages and addresses that the caller claimed. */
 #ifndef WEIR_ALLOC_PAGES_H
 #define WEIR_ALLOC_PAGES_H
 
 #include "device/device.h"
 
-typedef CUmemGenericAllocationHandle weir__page;
+typedef uint32_t weir__page;
+struct weir__extent;
+
+#define WEIR__NOWHERE UINT32_MAX
 
 /* Addresses reserved, as a multiple of the pages that there can be: holes that no request fits are left behind, never run out. */
 #define WEIR__ARENA_TIMES 32
+/* Places that may be mapped at once, as a multiple of the limit; beyond it the oldest stale ones are unmapped. */
+#define WEIR__MAPPED_TIMES 4
 
 struct weir__pages {
     struct weir_device *device;
@@ -26,10 +37,15 @@ struct weir__pages {
     size_t limit; /* pages that there can ever be */
     uintptr_t arena;
     size_t arena_bytes;
-    weir__page *handle_at; /* by page of the arena; mapped lazily by the system */
-    weir__page *spare;     /* room for `limit` */
-    size_t spare_count;
+    CUmemGenericAllocationHandle *handles; /* by page */
+    uint32_t *home;                        /* by page: which page of the arena, or WEIR__NOWHERE */
+    weir__page *at;                        /* by page of the arena; this and the next are made real lazily by the system */
+    struct weir__extent **extent_at;       /* the extent over its first byte; not set where that is bare and not stale */
+    weir__page *spare;                     /* room for `limit`, as the next */
+    weir__page *unnamed;                   /* numbers that stand for no handle */
+    size_t spare_count, unnamed_count;
     size_t held;
+    size_t mapped; /* atomic: places that are */
     uint64_t memory_calls; /* atomic */
     CUmemAllocationProp properties;
     CUmemAccessDesc access;
@@ -46,27 +62,39 @@ static inline uintptr_t weir__page_floor(const struct weir__pages *pages, uintpt
 static inline uintptr_t weir__page_ceil(const struct weir__pages *pages, uintptr_t address) {
     return weir__page_floor(pages, address + pages->granule - 1);
 }
-static inline weir__page *weir__page_at(const struct weir__pages *pages, uintptr_t address) {
-    return &pages->handle_at[(address - pages->arena) / pages->granule];
+/* The number of an address's place in the arena, and back. */
+static inline uint32_t weir__place_of(const struct weir__pages *pages, uintptr_t address) {
+    return (uint32_t)((address - pages->arena) / pages->granule);
+}
+static inline uintptr_t weir__place_address(const struct weir__pages *pages, uint32_t place) {
+    return pages->arena + place * pages->granule;
+}
+/* True when the page that is mapped at a place is at home there. */
+static inline bool weir__place_is_home(const struct weir__pages *pages, uint32_t place) {
+    return pages->at[place] != 0 && pages->home[pages->at[place]] == place;
 }
 
 /* Takes `count` spare pages. Needs: so many. */
 void weir__pages_take_spare(struct weir__pages *pages, size_t count, weir__page *out);
 void weir__pages_give_spare(struct weir__pages *pages, const weir__page *from, size_t count);
+/* Takes numbers for pages that are to be created, and gives back those for which there is no handle (any more). */
+void weir__pages_name(struct weir__pages *pages, size_t count, weir__page *out);
+void weir__pages_unname(struct weir__pages *pages, const weir__page *from, size_t count);
 
-/* Creates `count` pages. Gives: *created, also on failure. Fails: WEIR_OUT_OF_MEMORY when the driver has no more,
- * WEIR_DRIVER. */
-enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, weir__page *out, size_t *created);
-/* Gives pages back to the driver. Gives: how many it took, from the front on. */
+/* Creates handles for `count` named pages. Gives: *created, also on failure. Fails: WEIR_OUT_OF_MEMORY when the driver has no
+ * more, WEIR_DRIVER. */
+enum weir_status weir__pages_create(struct weir__pages *pages, size_t count, const weir__page *named, size_t *created);
+/* Gives pages that are mapped nowhere back to the driver. Gives: how many it took, from the front on. */
 size_t weir__pages_release(struct weir__pages *pages, const weir__page *from, size_t count);
-/* Maps `count` pages from `address` on and makes them usable: one set-access for all.
+/* Maps `count` pages from `address` on, where nothing is mapped, and makes them usable: one set-access for all.
  * Fails: WEIR_DRIVER; nothing is mapped. WEIR_OUT_OF_MEMORY when the driver has none for more mappings; nothing is mapped,
  * *mapped says how many were before it refused. WEIR_BROKEN when the driver would not undo what it had done: the pages stay
  * mapped in part, and the addresses must not be used again. */
 enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from,
                                  size_t *mapped);
-/* Unmaps `count` pages from `address` on in one call. Gives: the pages. Fails: WEIR_DRIVER; all are still mapped. */
-enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count, weir__page *out);
+/* Unmaps what is mapped in `count` places from `address` on, one call a run. Fails: WEIR_DRIVER; what it did not reach is
+ * still mapped. */
+enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count);
 
 /* For the per-stream policy: memory by the driver's plain calls, counted alike. */
 enum weir_status weir__plain_alloc(struct weir_device *device, size_t bytes, uintptr_t *out, uint64_t *memory_calls);

@@ -29,78 +29,160 @@ uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, si
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
 
-/* A run of neighbouring unused extents. */
-struct run {
-    struct weir__extent *first, *last;
-    size_t bytes;
-};
+/* What a window costs, as the driver's calls are to one another, roughly. A run of places is mapped in two calls and more; a
+ * page that comes back costs no call, but takes itself out of where it was. */
+enum { COST_OF_MAPPING = 40, COST_OF_UNMAPPING = 30, COST_OF_RUN = 100, COST_OF_RETURN = 4 };
+#define CANT_BE_HAD (SIZE_MAX / 4)
 
-static bool joins(const struct weir__extent *piece, struct weir__usable usable) {
+static bool joins(const struct weir__ground *ground, const struct weir__extent *piece) {
     if (piece == NULL) return false;
     if (piece->state == WEIR__BARE) return true;
-    return piece->state == WEIR__IDLE && usable.usable(usable.context, piece);
+    return piece->state == WEIR__IDLE && ground->usable.usable(ground->usable.context, piece);
 }
 
-/* The run around a bare extent; .first NULL when an earlier bare extent of the same run stands for it. */
-static struct run run_around(struct weir__extent *bare, struct weir__usable usable) {
-    struct run run = {.first = bare, .last = bare, .bytes = bare->bytes};
-    while (joins(run.first->previous, usable)) {
-        run.first = run.first->previous;
-        run.bytes += run.first->bytes;
-        if (run.first->state == WEIR__BARE) return (struct run){0};
-    }
-    while (joins(run.last->next, usable)) {
-        run.last = run.last->next;
-        run.bytes += run.last->bytes;
-    }
-    return run;
+/* Places of one idle extent whose pages may come back. */
+struct homes {
+    const struct weir__extent *extent;
+    uint32_t begin, end;
+};
+
+/* The homes around one place that may be taken, none when that one may not. */
+static struct homes homes_around(const struct weir__ground *ground, uint32_t home) {
+    const struct weir__pages *pages = ground->pages;
+    const struct weir__extent *extent = pages->extent_at[home];
+    if (extent->state != WEIR__IDLE || !ground->usable.usable(ground->usable.context, extent)) return (struct homes){0};
+    struct homes homes = {.extent = extent,
+                          .begin = weir__place_of(pages, weir__page_ceil(pages, extent->address)),
+                          .end = weir__place_of(pages, weir__page_floor(pages, weir__extent_end(extent)))};
+    return home < homes.begin || home >= homes.end ? (struct homes){0} : homes;
 }
 
-/* What a window at `begin` lacks, walked from the first piece of the run that it touches. */
-static struct weir__window measure(const struct run *run, uintptr_t begin, size_t bytes, size_t granule) {
-    struct weir__window window = {.begin = begin, .bytes = bytes, .left = run->bytes - bytes};
-    uintptr_t end = begin + bytes;
-    struct weir__extent *piece = run->first;
-    while (weir__extent_end(piece) <= begin) piece = piece->next;
-    window.first = piece;
-    for (; piece != NULL && piece->address < end; piece = piece->next) {
-        uintptr_t from = later(begin, piece->address), to = earlier(end, weir__extent_end(piece));
-        if (piece->state == WEIR__BARE)
-            window.lacking += (ceil_to(to, granule) - floor_to(from, granule)) / granule;
-        else
-            window.idle_pages += weir__whole_pages(from, to, granule);
-        if (piece == run->last) break;
+/* True when the page at a place can come back to a window over the places [begin, end). */
+static inline bool returns(const struct weir__ground *ground, uint32_t place, uint32_t begin, uint32_t end,
+                           struct homes *homes) {
+    const weir__page page = ground->pages->at[place];
+    if (page == 0) return false;
+    const uint32_t home = ground->pages->home[page];
+    if (home == WEIR__NOWHERE || (home >= begin && home < end)) return false;
+    if (home < homes->begin || home >= homes->end) *homes = homes_around(ground, home);
+    if (homes->extent == NULL || ground->seen[page] == *ground->round) return false;
+    ground->seen[page] = *ground->round;
+    return true;
+}
+
+bool weir__place_returns(const struct weir__ground *ground, uint32_t place, uintptr_t begin, uintptr_t end) {
+    struct homes homes = {0};
+    return returns(ground, place, weir__place_of(ground->pages, floor_to(begin, ground->granule)),
+                   weir__place_of(ground->pages, ceil_to(end, ground->granule)), &homes);
+}
+
+/* A window while it is measured, and what the place before was. */
+struct measure {
+    struct weir__window window;
+    struct homes homes;
+    bool in_run; /* of places that lack a page */
+};
+
+static void add_lack(struct measure *measure, size_t count) {
+    measure->window.lacking += count;
+    measure->window.cost += count * COST_OF_MAPPING + (measure->in_run ? 0 : COST_OF_RUN);
+    measure->in_run = true;
+}
+
+/* Adds what the window needs in a bare piece, of which [from, to) is in it; stops when it costs more than `most`. */
+static void add_bare(const struct weir__ground *ground, const struct weir__extent *piece, uintptr_t from, uintptr_t to,
+                     size_t most, struct measure *measure) {
+    const uintptr_t floor = floor_to(from, ground->granule), ceil = ceil_to(to, ground->granule);
+    const size_t count = (ceil - floor) / ground->granule;
+    if (!piece->stale) {
+        add_lack(measure, count);
+        return;
     }
-    return window;
+    struct weir__window *window = &measure->window;
+    const struct weir__pages *pages = ground->pages;
+    const size_t to_unmap = ground->can_unmap(ground->usable.context, piece) ? COST_OF_UNMAPPING : CANT_BE_HAD;
+    const uint32_t first = weir__place_of(pages, floor), behind = first + (uint32_t)count;
+    const uint32_t begin = weir__place_of(pages, floor_to(window->begin, ground->granule));
+    const uint32_t end = weir__place_of(pages, ceil_to(window->begin + window->bytes, ground->granule));
+    for (uint32_t place = first; place < behind && window->cost <= most; place++) {
+        if (returns(ground, place, begin, end, &measure->homes)) {
+            window->returned++;
+            window->cost += COST_OF_RETURN;
+            measure->in_run = false;
+            continue;
+        }
+        add_lack(measure, 1);
+        if (pages->at[place] == 0) continue;
+        window->unmapped++;
+        window->cost += to_unmap;
+    }
 }
 
 static bool better(const struct weir__window *a, const struct weir__window *b) {
     if (b->first == NULL) return true;
-    if (a->lacking != b->lacking) return a->lacking < b->lacking;
+    if (a->cost != b->cost) return a->cost < b->cost;
     if (a->left != b->left) return a->left < b->left;
     return a->begin < b->begin;
 }
 
-/* Windows that begin with a piece and such that end with one: no other lacks fewer pages. */
-static void try_run(const struct run *run, size_t bytes, size_t granule, struct weir__window *best) {
-    uintptr_t run_begin = run->first->address, run_end = weir__extent_end(run->last);
+/* Measures the window at `begin`, which lies in `piece`. */
+static void try_window(const struct weir__ground *ground, struct weir__extent *piece, uintptr_t begin, size_t bytes,
+                       struct weir__window *best) {
+    const size_t most = best->first == NULL ? CANT_BE_HAD - 1 : best->cost;
+    const uintptr_t end = begin + bytes;
+    struct measure measure = {
+        .window = {.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address}};
+    ++*ground->round;
+    for (; measure.window.cost <= most; piece = piece->next) {
+        const uintptr_t from = later(begin, piece->address), to = earlier(end, weir__extent_end(piece));
+        if (piece->state == WEIR__BARE) {
+            add_bare(ground, piece, from, to, most, &measure);
+        } else {
+            measure.window.idle_pages += weir__whole_pages(from, to, ground->granule);
+            measure.in_run = false;
+        }
+        if (to < end) continue;
+        measure.window.left += weir__extent_end(piece) - to;
+        if (measure.window.cost <= most && better(&measure.window, best)) *best = measure.window;
+        return;
+    }
+}
+
+/* A run of neighbouring unused extents. */
+struct run {
+    struct weir__extent *first, *last;
+};
+
+#define SMALL_PIECE 16 /* pieces of so small a part of a block give no reason for a window of their own */
+
+/* Windows that begin with a piece and such that end with one. */
+static void try_run(const struct weir__ground *ground, const struct run *run, size_t bytes, size_t alignment,
+                    struct weir__window *best) {
+    const uintptr_t run_begin = run->first->address, run_end = weir__extent_end(run->last);
+    if (run_end - run_begin < bytes) return;
+    const size_t least = bytes / SMALL_PIECE;
+    struct weir__extent *holds = run->first; /* what a window that ends with `piece` begins in */
     for (struct weir__extent *piece = run->first;; piece = piece->next) {
-        uintptr_t begins[2] = {piece->address, weir__extent_end(piece) - bytes};
-        for (int i = 0; i < 2; i++) {
-            if (begins[i] < run_begin || begins[i] > run_end - bytes) continue;
-            struct weir__window window = measure(run, begins[i], bytes, granule);
-            if (window.lacking > 0 && better(&window, best)) *best = window;
+        if (piece->bytes < least && piece != run->first && piece != run->last) continue;
+        const uintptr_t begin = ceil_to(piece->address, alignment);
+        if (begin < weir__extent_end(piece) && begin <= run_end - bytes) try_window(ground, piece, begin, bytes, best);
+        if (weir__extent_end(piece) - run_begin >= bytes) {
+            const uintptr_t from = floor_to(weir__extent_end(piece) - bytes, alignment);
+            while (weir__extent_end(holds) <= from) holds = holds->next;
+            if (from >= run_begin && from > holds->address) try_window(ground, holds, from, bytes, best);
         }
         if (piece == run->last) return;
     }
 }
 
-struct weir__window weir__place_window(const struct weir__index *bare, size_t bytes, size_t granule,
-                                       struct weir__usable usable) {
+struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment) {
     struct weir__window best = {0};
-    for (struct weir__extent *at = weir__index_at_least(bare, 0, 0); at != NULL; at = weir__index_after(bare, at)) {
-        struct run run = run_around(at, usable);
-        if (run.first != NULL && run.bytes >= bytes) try_run(&run, bytes, granule, &best);
+    for (struct weir__extent *at = ground->first; at != NULL; at = at->next) {
+        if (!joins(ground, at)) continue;
+        struct run run = {at, at};
+        while (joins(ground, run.last->next)) run.last = run.last->next;
+        try_run(ground, &run, bytes, alignment, &best);
+        at = run.last;
     }
     return best;
 }
@@ -110,30 +192,16 @@ struct weir__window weir__place_window(const struct weir__index *bare, size_t by
 struct donors {
     struct weir__donation *out;
     size_t count, room, found, wanted, granule;
-    const struct weir__window *window;
     struct weir__usable usable;
 };
 
-static bool overlaps(const struct weir__extent *extent, const struct weir__window *window) {
-    return window != NULL && extent->address < window->begin + window->bytes &&
-           window->begin < weir__extent_end(extent);
-}
-
-/* What an extent can give: its whole pages, less those in the window. */
+/* What an extent can give: its whole pages. */
 static struct weir__donation offer_of(const struct donors *donors, struct weir__extent *extent) {
-    struct weir__donation none = {.extent = extent};
-    uintptr_t begin = extent->address, end = weir__extent_end(extent);
-    if (!donors->usable.usable(donors->usable.context, extent)) return none;
-    if (overlaps(extent, donors->window)) {
-        uintptr_t window_end = donors->window->begin + donors->window->bytes;
-        if (donors->window->begin > begin)
-            end = donors->window->begin;
-        else
-            begin = window_end < end ? window_end : end;
-    }
-    none.pages = weir__whole_pages(begin, end, donors->granule);
-    none.address = ceil_to(begin, donors->granule);
-    return none;
+    struct weir__donation offer = {.extent = extent};
+    if (!donors->usable.usable(donors->usable.context, extent)) return offer;
+    offer.pages = weir__extent_whole_pages(extent, donors->granule);
+    offer.address = ceil_to(extent->address, donors->granule);
+    return offer;
 }
 
 static void accept(struct donors *donors, struct weir__donation offer) {
@@ -184,10 +252,8 @@ static struct weir__extent *next_largest(const struct weir__index *const *indexe
 }
 
 size_t weir__place_donors(const struct weir__index *const *indexes, size_t index_count, size_t granule, size_t pages,
-                          const struct weir__window *window, struct weir__usable usable, struct weir__donation *out,
-                          size_t room, size_t *found) {
-    struct donors donors = {
-        .out = out, .room = room, .wanted = pages, .granule = granule, .window = window, .usable = usable};
+                          struct weir__usable usable, struct weir__donation *out, size_t room, size_t *found) {
+    struct donors donors = {.out = out, .room = room, .wanted = pages, .granule = granule, .usable = usable};
     struct weir__extent *at[index_count > 0 ? index_count : 1];
     if (!one_for_all(&donors, indexes, index_count)) {
         for (size_t i = 0; i < index_count; i++) at[i] = weir__index_largest(indexes[i]);

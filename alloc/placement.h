@@ -2,15 +2,18 @@
 /* Where a block goes: pure functions over extents and indexes, without driver, lock or pool.
  *
  * window   the addresses [begin, begin + bytes) proposed for a block: in one run of neighbouring unused extents
- * lacking  pages of the window that are bare and have to be mapped
+ * returned pages of a window that come back: the place is still mapped to them (stale), and they are idle elsewhere
+ * lacking  pages of a window that have to be mapped, since nothing is there, or a page that is used elsewhere by now
  * donor    an idle extent whose whole pages are taken away to be mapped elsewhere
  *
- * The best window lacks the fewest pages, then leaves the least of its run, then lies lowest. */
+ * The best window costs the least: a page to be mapped, a little less for one to be unmapped before. Then it cuts the least
+ * off the extents at its ends, then it lies lowest. */
 #ifndef WEIR_ALLOC_PLACEMENT_H
 #define WEIR_ALLOC_PLACEMENT_H
 
 #include "alloc/extent.h"
 #include "alloc/index.h"
+#include "alloc/pages.h"
 
 /* What the asking stream may use of the idle extents; bare ones always. */
 struct weir__usable {
@@ -18,13 +21,27 @@ struct weir__usable {
     const void *context;
 };
 
+/* Where windows are looked for. */
+struct weir__ground {
+    struct weir__extent *first; /* of all */
+    size_t granule;
+    const struct weir__pages *pages;
+    uint32_t *seen; /* by page: the round in which it was counted; room for pages->limit + 1 */
+    uint32_t *round;
+    struct weir__usable usable;
+    bool (*can_unmap)(const void *context, const struct weir__extent *stale); /* its old mappings are used no more */
+};
+
 struct weir__window {
     struct weir__extent *first; /* the piece that holds `begin`; NULL: no window */
     uintptr_t begin;
     size_t bytes;
     size_t lacking;    /* pages */
-    size_t left;       /* bytes of the run that stay unused */
+    size_t unmapped;   /* of those, where a stale mapping has to go first */
+    size_t returned;   /* pages */
+    size_t left;       /* bytes of the first and the last piece that stay unused */
     size_t idle_pages; /* whole pages of idle pieces in the window */
+    size_t cost;
 };
 
 /* Whole pages in [begin, end). */
@@ -37,9 +54,11 @@ static inline size_t weir__extent_whole_pages(const struct weir__extent *extent,
  * the block touches fewer pages, else in front. */
 uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule);
 
-/* Gives: the best window that lacks at least one page, over all runs that have a bare extent; .first NULL if none. */
-struct weir__window weir__place_window(const struct weir__index *bare, size_t bytes, size_t granule,
-                                       struct weir__usable usable);
+/* Gives: the best window; .first NULL if there is none. */
+struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment);
+
+/* True when the page of a stale place can come back to a window [begin, end); it counts as taken in this round. */
+bool weir__place_returns(const struct weir__ground *ground, uint32_t place, uintptr_t begin, uintptr_t end);
 
 /* A part of an idle extent, whole pages, that a donor gives. */
 struct weir__donation {
@@ -48,11 +67,10 @@ struct weir__donation {
     size_t pages;
 };
 
-/* Picks donors for `pages` pages among the usable extents of `indexes`, none inside `window` (NULL: anywhere): the
- * tightest one that has them all, else the largest ones, so that the ranges are few. `out` may be NULL to count only.
- * Gives: how many donations there are; *found pages in all, at most `pages`. */
+/* Picks donors for `pages` pages among the usable extents of `indexes`: the tightest one that has them all, else the largest
+ * ones, so that the ranges are few. `out` may be NULL to count only. Gives: how many donations there are; *found pages in
+ * all, at most `pages`. */
 size_t weir__place_donors(const struct weir__index *const *indexes, size_t index_count, size_t granule, size_t pages,
-                          const struct weir__window *window, struct weir__usable usable, struct weir__donation *out,
-                          size_t room, size_t *found);
+                          struct weir__usable usable, struct weir__donation *out, size_t room, size_t *found);
 
 #endif

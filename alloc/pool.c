@@ -330,6 +330,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
                                     .wait_limit_ns = pool->wait_limit_ns,
+                                    .alignment = WEIR__ALIGNMENT,
                                     .most_created = SIZE_MAX,
                                     .most_mapped = SIZE_MAX};
     struct weir__extent *block = NULL;

@@ -41,11 +41,12 @@ struct weir__trace;
 struct weir__request {
     size_t bytes; /* rounded */
     size_t requested_bytes;
+    size_t alignment;
     uint32_t slot;
     bool host_function; /* no driver call may be made */
     /* What the driver refused below the limit, for want of memory; others hold the rest, and the ladder goes on. */
     size_t most_created; /* new pages that it gave before it refused one; SIZE_MAX before that */
-    size_t most_mapped;  /* pages that it mapped, without unmapping others, before it refused one; SIZE_MAX */
+    size_t most_mapped;  /* places that were mapped when it refused to map one more; SIZE_MAX */
     unsigned map_refusals;
     uint64_t wait_limit_ns;
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
@@ -106,7 +107,11 @@ struct weir_pool {
     struct weir__pages pages;
     struct weir__extent *first; /* of the arena */
     struct weir__index bare;
-    size_t idle_pages;  /* whole pages of idle extents */
+    struct weir__queue incomplete; /* idle extents that were not complete when they came, oldest first */
+    struct weir__queue stale;   /* bare extents with old mappings, oldest first */
+    uint32_t *seen, round;      /* of windows, see placement.h */
+    double page_ns;             /* what mapping a page takes, of late; 0: not known */
+    size_t idle_pages;          /* whole pages of idle extents */
     unsigned in_flight; /* claims of other calls that are not settled yet */
     size_t stuck_bytes; /* in moving: pages that the driver would not unmap */
 
@@ -126,7 +131,7 @@ struct weir_pool {
     size_t live_bytes, requested_bytes, idle_bytes, moving_bytes, unmapped_bytes, held_bytes;
     size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes, peak_stranded_bytes;
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
-    uint64_t memory_call_ns, order_call_ns;
+    uint64_t pages_returned, memory_call_ns, order_call_ns;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     struct weir_pool_refusal refusal;
@@ -183,10 +188,18 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
 enum weir_status weir__arena_open(struct weir_pool *pool, uintptr_t base, size_t bytes);
 void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent);
 void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent);
-/* Makes an extent that is in no index idle (its tags are set) or bare, and merges it with its like neighbours.
- * Gives: the extent that it is part of now. */
+/* Makes an extent that is in no index idle (its tags are set) or bare (stale when it says so; its tags tell when the old mappings
+ * are used no more), and merges it with its like neighbours. Gives: the extent that it is part of now. */
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent);
 struct weir__extent *weir__settle_bare(struct weir_pool *pool, struct weir__extent *extent);
+/* Merges idle extents that have become complete with their like neighbours. */
+void weir__settle_complete(struct weir_pool *pool);
+/* Takes an idle or bare extent out of its index. */
+void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent);
+/* Writes a used extent down as the one over its pages. */
+void weir__own(struct weir_pool *pool, struct weir__extent *extent);
+/* Cuts an extent that is in no index. Needs: a reserve. Gives: the back; NULL without host memory for its tags. */
+struct weir__extent *weir__cut(struct weir_pool *pool, struct weir__extent *extent, size_t bytes);
 /* Cuts [begin, begin + bytes) out of an unused extent and takes it out of its index; what is left stays there.
  * Needs: a reserve of two. Gives: the middle; NULL without host memory, nothing has changed. */
 struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *extent, uintptr_t begin, size_t bytes);
@@ -201,18 +214,28 @@ enum weir__step {
     WEIR__NO_DRIVER, /* it would take a driver call, and none may be made here */
 };
 
+/* What a request may use of what is idle, from the best on. */
+enum weir__use { WEIR__USE_COMPLETE, WEIR__USE_ORDERED, WEIR__USE_ANY };
+
 struct weir__choice {
     enum weir__step step;
     struct weir__extent *idle;
     struct weir__window window;
     size_t spare, created; /* pages to take from the spare ones, and to create; donors give the rest */
+    enum weir__use use;    /* what the window was looked for with */
 };
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request);
 /* The idle extent with whole pages that was freed first of those that are not complete, or NULL. */
 struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool);
-/* Donors for `pages` pages, as weir__place_donors, over all idle extents that are complete. */
-size_t weir__ladder_donors(const struct weir_pool *pool, size_t pages, const struct weir__window *window,
+/* Where windows for a request are looked for; `asker` must outlive the ground. */
+struct weir__asker {
+    const struct weir__order *order;
+    uint32_t slot;
+};
+struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use);
+/* Donors for `pages` pages, as weir__place_donors, over all idle extents of that kind. */
+size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use, size_t pages,
                            struct weir__donation *out, size_t room, size_t *found);
 
 /* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared pool: every idle byte may serve every stream, in the order that the ladder finds. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "alloc/check.h"
 #include "alloc/pool.h"
@@ -9,12 +10,19 @@ static enum weir_status shared_open(struct weir_pool *pool) {
     enum weir_status status =
         weir__pages_open(&pool->pages, pool->device, pool->granule, pool->capacity_bytes / pool->granule);
     if (status != WEIR_OK) return status;
-    status = weir__arena_open(pool, pool->pages.arena, pool->pages.arena_bytes);
-    if (status != WEIR_OK) weir__pages_close(&pool->pages);
+    pool->seen = calloc(pool->pages.limit + 1, sizeof *pool->seen);
+    status = pool->seen == NULL ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool's tables")
+                                : weir__arena_open(pool, pool->pages.arena, pool->pages.arena_bytes);
+    if (status == WEIR_OK) return status;
+    free(pool->seen);
+    weir__pages_close(&pool->pages);
     return status;
 }
 
-static void shared_close(struct weir_pool *pool) { weir__pages_close(&pool->pages); }
+static void shared_close(struct weir_pool *pool) {
+    weir__pages_close(&pool->pages);
+    free(pool->seen);
+}
 
 static enum weir_status take(struct weir_pool *pool, const struct weir__request *request, struct weir__extent *idle,
                              struct weir__extent **out) {
@@ -50,6 +58,7 @@ static enum weir_status wait_host(struct weir_pool *pool, struct weir__request *
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = weir__order_wait_host(&pool->order, tags[i], deadline_ns);
     weir__account_host_waited(pool, request->slot, since_ns);
+    weir__settle_complete(pool);
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
 }
 
@@ -98,7 +107,7 @@ static void shared_after_release(struct weir_pool *pool, uint32_t slot) {
     if (!weir__order_mark_is_due(&pool->order, slot)) return;
     if (weir__order_mark(&pool->order, slot) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
-    weir__order_poll(&pool->order);
+    if (weir__order_poll(&pool->order)) weir__settle_complete(pool);
 }
 
 /* In deterministic mode nothing is seen to be complete by itself. False when there is nothing to wait for, or no time. */
