@@ -83,8 +83,9 @@ static enum weir_status check_mapping(const struct weir_pool *pool, const struct
     uintptr_t at = weir__page_floor(&pool->pages, extent->address);
     for (; at < weir__extent_end(extent); at += pool->granule) {
         const uint32_t place = weir__place_of(&pool->pages, at);
-        WEIR__HOLDS(weir__place_is_home(&pool->pages, place) == !bare, "extent %#zx+%zu, state %d: page %#zx is %sat home",
-                    AT(extent), (int)extent->state, (size_t)at, bare ? "" : "not ");
+        WEIR__HOLDS(weir__place_is_home(&pool->pages, place) == !bare,
+                    "extent %#zx+%zu, state %d: page %#zx is %sat home", AT(extent), (int)extent->state, (size_t)at,
+                    bare ? "" : "not ");
         WEIR__HOLDS(!bare || extent->stale || pool->pages.at[place] == 0, "bare extent %#zx+%zu: %#zx is mapped",
                     AT(extent), (size_t)at);
         WEIR__HOLDS((bare && !extent->stale) || at < extent->address || pool->pages.extent_at[place] == extent,

@@ -69,7 +69,7 @@ static bool take_ordered(struct weir_pool *pool, const struct weir__request *req
 
 static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
     static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
-                                                                             usable_always};
+                                                                               usable_always};
     return (struct weir__usable){kinds[use], asker};
 }
 
@@ -168,11 +168,12 @@ static bool take_new_pages(struct weir_pool *pool, const struct weir__request *r
            (choice->window.lacking == 0 || request->map_refusals < MOST_MAP_REFUSALS);
 }
 
-size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use, size_t pages,
-                           struct weir__donation *out, size_t room, size_t *found) {
+size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use,
+                           size_t pages, struct weir__donation *out, size_t room, size_t *found) {
     const struct weir__index *indexes[pool->order.count];
     for (uint32_t i = 0; i < pool->order.count; i++) indexes[i] = &pool->order.slots[i]->idle[0];
-    return weir__place_donors(indexes, pool->order.count, pool->granule, pages, usable_of(asker, use), out, room, found);
+    return weir__place_donors(indexes, pool->order.count, pool->granule, pages, usable_of(asker, use), out, room,
+                              found);
 }
 
 struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool) {
@@ -223,7 +224,8 @@ static bool move_ordered(struct weir_pool *pool, const struct weir__request *req
                          struct weir__choice *choice) {
     const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED);
     const double page_ns = pool->deterministic || pool->page_ns == 0 ? PAGE_NS : pool->page_ns;
-    if (window->first == NULL || (double)window->lacking * page_ns > WORTH_NS || request->map_refusals > 0) return false;
+    if (window->first == NULL || (double)window->lacking * page_ns > WORTH_NS || request->map_refusals > 0)
+        return false;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;

@@ -644,8 +644,8 @@ static bool claim_leave(struct weir_pool *pool, struct leave *leave) {
                weir__place_is_home(pages, (uint32_t)behind) == home)
             behind++;
         if (!weir__extent_reserve(&pool->store, 2)) return false;
-        struct weir__extent *run = weir__carve(pool, of, weir__place_address(pages, (uint32_t)place),
-                                               (behind - place) * pages->granule);
+        struct weir__extent *run =
+            weir__carve(pool, of, weir__place_address(pages, (uint32_t)place), (behind - place) * pages->granule);
         if (run == NULL) return false;
         mark_moving(pool, run);
         if (home)

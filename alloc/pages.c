@@ -162,8 +162,8 @@ size_t weir__pages_release(struct weir__pages *pages, const weir__page *from, si
 
 /* Unmaps a run of places that are all mapped. */
 static enum weir_status unmap_run(struct weir__pages *pages, uint32_t place, size_t count) {
-    enum weir_status status = MEMORY_CALL(
-        pages, "cuMemUnmap", page_unmap(weir__place_address(pages, place), count * pages->granule));
+    enum weir_status status =
+        MEMORY_CALL(pages, "cuMemUnmap", page_unmap(weir__place_address(pages, place), count * pages->granule));
     if (status != WEIR_OK) return status;
     memset(&pages->at[place], 0, count * sizeof *pages->at);
     __atomic_fetch_sub(&pages->mapped, count, __ATOMIC_RELAXED);
@@ -185,8 +185,9 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     size_t done = 0;
     while (done < count && status == WEIR_OK) {
         assert(pages->at[place + done] == 0 && from[done] != 0);
-        status = MEMORY_CALL(pages, "cuMemMap", page_map(address + done * pages->granule, pages->granule, 0,
-                                                         pages->handles[from[done]], 0));
+        status =
+            MEMORY_CALL(pages, "cuMemMap",
+                        page_map(address + done * pages->granule, pages->granule, 0, pages->handles[from[done]], 0));
         if (status != WEIR_OK) break;
         pages->at[place + done] = from[done];
         done++;

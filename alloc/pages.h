@@ -39,13 +39,13 @@ struct weir__pages {
     size_t arena_bytes;
     CUmemGenericAllocationHandle *handles; /* by page */
     uint32_t *home;                        /* by page: which page of the arena, or WEIR__NOWHERE */
-    weir__page *at;                        /* by page of the arena; this and the next are made real lazily by the system */
-    struct weir__extent **extent_at;       /* the extent over its first byte; not set where that is bare and not stale */
-    weir__page *spare;                     /* room for `limit`, as the next */
-    weir__page *unnamed;                   /* numbers that stand for no handle */
+    weir__page *at;                  /* by page of the arena; this and the next are made real lazily by the system */
+    struct weir__extent **extent_at; /* the extent over its first byte; not set where that is bare and not stale */
+    weir__page *spare;               /* room for `limit`, as the next */
+    weir__page *unnamed;             /* numbers that stand for no handle */
     size_t spare_count, unnamed_count;
     size_t held;
-    size_t mapped; /* atomic: places that are */
+    size_t mapped;         /* atomic: places that are */
     uint64_t memory_calls; /* atomic */
     CUmemAllocationProp properties;
     CUmemAccessDesc access;

@@ -108,12 +108,12 @@ struct weir_pool {
     struct weir__extent *first; /* of the arena */
     struct weir__index bare;
     struct weir__queue incomplete; /* idle extents that were not complete when they came, oldest first */
-    struct weir__queue stale;   /* bare extents with old mappings, oldest first */
-    uint32_t *seen, round;      /* of windows, see placement.h */
-    double page_ns;             /* what mapping a page takes, of late; 0: not known */
-    size_t idle_pages;          /* whole pages of idle extents */
-    unsigned in_flight; /* claims of other calls that are not settled yet */
-    size_t stuck_bytes; /* in moving: pages that the driver would not unmap */
+    struct weir__queue stale;      /* bare extents with old mappings, oldest first */
+    uint32_t *seen, round;         /* of windows, see placement.h */
+    double page_ns;                /* what mapping a page takes, of late; 0: not known */
+    size_t idle_pages;             /* whole pages of idle extents */
+    unsigned in_flight;            /* claims of other calls that are not settled yet */
+    size_t stuck_bytes;            /* in moving: pages that the driver would not unmap */
 
     /* The per-stream pool. */
     struct weir__segment *segments;
@@ -235,8 +235,8 @@ struct weir__asker {
 };
 struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use);
 /* Donors for `pages` pages, as weir__place_donors, over all idle extents of that kind. */
-size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use, size_t pages,
-                           struct weir__donation *out, size_t room, size_t *found);
+size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use,
+                           size_t pages, struct weir__donation *out, size_t room, size_t *found);
 
 /* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */
 

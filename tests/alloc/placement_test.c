@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where blocks go: the best window lacks the fewest pages, then leaves the least; donors are few and large. Pure
+/* Where blocks go: the best window costs the least to map, then cuts the least off its neighbours; donors are few and large. Pure
  * functions, tested without a device; and the index and the table that they stand on. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,9 @@
 struct line {
     struct weir__extent_store store;
     struct weir__index bare, idle;
-    struct weir__extent *last;
+    struct weir__extent *first, *last;
+    struct weir__pages pages; /* with stale places only; see map() */
+    uint32_t seen[64], round;
 };
 
 /* Appends an extent; `u` used, `i` idle, `o` idle and not usable, `b` bare. */
@@ -27,7 +29,10 @@ static struct weir__extent *append(struct line *line, char kind, size_t bytes) {
                                                                  : WEIR__IDLE);
     extent->small = kind == 'o';
     extent->previous = line->last;
-    if (line->last != NULL) line->last->next = extent;
+    if (line->last != NULL)
+        line->last->next = extent;
+    else
+        line->first = extent;
     line->last = extent;
     if (kind == 'b') weir__index_insert(&line->bare, extent);
     if (kind == 'i' || kind == 'o') weir__index_insert(&line->idle, extent);
@@ -39,6 +44,22 @@ static bool usable(const void *context, const struct weir__extent *extent) {
     return !extent->small;
 }
 static const struct weir__usable if_usable = {usable, NULL};
+
+static bool can_unmap(const void *context, const struct weir__extent *stale) {
+    (void)context;
+    return !stale->small;
+}
+
+static struct weir__window best_window(struct line *line, size_t bytes) {
+    const struct weir__ground ground = {.first = line->first,
+                                        .granule = G,
+                                        .pages = &line->pages,
+                                        .seen = line->seen,
+                                        .round = &line->round,
+                                        .usable = if_usable,
+                                        .can_unmap = can_unmap};
+    return weir__place_window(&ground, bytes, 512);
+}
 
 static void a_block_lies_at_the_end_that_leaves_more_whole_pages(void **state) {
     (void)state;
@@ -65,19 +86,20 @@ static void the_best_window_lacks_the_fewest_pages(void **state) {
     append(&line, 'b', 2 * G);
     append(&line, 'u', G);
     append(&line, 'b', 100 * G);
-    struct weir__window window = weir__place_window(&line.bare, 4 * G, G, if_usable);
+    struct weir__window window = best_window(&line, 4 * G);
     assert_int_equal(window.begin, BASE + 10 * G);
     assert_int_equal(window.lacking, 1);
     assert_int_equal(window.idle_pages, 3);
-    window = weir__place_window(&line.bare, 6 * G, G, if_usable); /* the hole that leaves the least */
+    window = best_window(&line, 6 * G); /* the hole that leaves the least */
     assert_int_equal(window.begin, BASE + G);
     assert_int_equal(window.lacking, 6);
     assert_int_equal(window.left, 2 * G);
-    window = weir__place_window(&line.bare, 3 * G + 512, G, if_usable);
+    assert_int_equal(best_window(&line, 3 * G).lacking, 0);
+    window = best_window(&line, 3 * G + 512);
     assert_int_equal(window.lacking, 1);
-    window = weir__place_window(&line.bare, 101 * G, G, if_usable);
+    window = best_window(&line, 101 * G);
     assert_null(window.first);
-    window = weir__place_window(&line.bare, SIZE_MAX / 4, G, if_usable);
+    window = best_window(&line, SIZE_MAX / 4);
     assert_null(window.first);
     weir__extent_store_clear(&line.store);
 }
@@ -90,7 +112,7 @@ static void a_window_may_begin_and_end_within_idle_pieces(void **state) {
     append(&line, 'b', G);
     append(&line, 'i', 2 * G + 512);
     append(&line, 'u', G - 512);
-    struct weir__window window = weir__place_window(&line.bare, 4 * G + 1024, G, if_usable);
+    struct weir__window window = best_window(&line, 4 * G + 1024);
     assert_int_equal(window.lacking, 1);
     assert_int_equal(window.left, 512);
     assert_int_equal(window.begin, BASE + G - 1024);
@@ -104,10 +126,80 @@ static void what_may_not_be_used_ends_a_run(void **state) {
     append(&line, 'o', G);
     append(&line, 'b', 2 * G);
     append(&line, 'o', 4 * G);
-    struct weir__window window = weir__place_window(&line.bare, 2 * G, G, if_usable);
+    struct weir__window window = best_window(&line, 2 * G);
+    assert_int_equal(window.begin, BASE);
+    assert_int_equal(window.lacking, 0);
+    line.first->small = true;
+    window = best_window(&line, 2 * G);
     assert_int_equal(window.begin, BASE + 3 * G);
     assert_int_equal(window.lacking, 2);
-    assert_null(weir__place_window(&line.bare, 3 * G, G, if_usable).first);
+    assert_null(best_window(&line, 3 * G).first);
+    weir__extent_store_clear(&line.store);
+}
+
+/* Maps the places of an extent, from `place` on, to pages that are at home in another one. */
+static void map_stale(struct line *line, struct weir__extent *stale, struct weir__extent *home) {
+    struct weir__pages *pages = &line->pages;
+    stale->stale = true;
+    for (uint32_t i = 0; i < stale->bytes / G; i++) {
+        const uint32_t at = weir__place_of(pages, home->address) + i;
+        pages->at[weir__place_of(pages, stale->address) + i] = pages->at[at];
+        pages->extent_at[at] = home;
+    }
+}
+
+static void open_pages(struct line *line, weir__page *at, uint32_t *home, struct weir__extent **extent_at) {
+    line->pages = (struct weir__pages){.granule = G, .limit = 63, .arena = BASE, .at = at, .home = home};
+    line->pages.extent_at = extent_at;
+}
+
+/* Pages 1, 2, ... are at home in an extent's places. */
+static void settle(struct line *line, struct weir__extent *extent, weir__page first) {
+    for (uint32_t i = 0; i < extent->bytes / G; i++) {
+        const uint32_t place = weir__place_of(&line->pages, extent->address) + i;
+        line->pages.at[place] = first + i;
+        line->pages.home[first + i] = place;
+        line->pages.extent_at[place] = extent;
+    }
+}
+
+static void pages_come_back_to_where_they_were(void **state) {
+    (void)state;
+    weir__page at[64] = {0};
+    uint32_t home[64] = {0};
+    struct weir__extent *extent_at[64] = {0};
+    struct line line = {0};
+    open_pages(&line, at, home, extent_at);
+    struct weir__extent *idle = append(&line, 'i', 3 * G);
+    append(&line, 'u', G);
+    struct weir__extent *used = append(&line, 'u', 2 * G), *busy = append(&line, 'o', 2 * G);
+    struct weir__extent *stale[4];
+    for (int i = 0; i < 4; i++) {
+        stale[i] = append(&line, 'b', i == 3 ? 6 * G : 2 * G);
+        append(&line, 'u', G);
+    }
+    settle(&line, idle, 1);
+    settle(&line, used, 4);
+    settle(&line, busy, 6);
+    map_stale(&line, stale[0], idle);
+    map_stale(&line, stale[1], used);
+    map_stale(&line, stale[2], busy);
+    map_stale(&line, stale[3], idle); /* three of its six */
+    for (uint32_t i = 3; i < 6; i++) at[weir__place_of(&line.pages, stale[3]->address) + i] = 3;
+    struct weir__window window = best_window(&line, 4 * G);
+    assert_ptr_equal(window.first, stale[3]);
+    assert_int_equal(window.returned, 3);
+    assert_int_equal(window.lacking, 1); /* the same page does not come twice */
+    assert_int_equal(window.unmapped, 1);
+    stale[3]->small = true; /* its old mappings may be in use: none can go, but pages can come */
+    assert_null(best_window(&line, 4 * G).first);
+    window = best_window(&line, 3 * G);
+    assert_int_equal(window.lacking, 0); /* the idle extent as it is */
+    idle->small = true;
+    window = best_window(&line, 2 * G);
+    assert_ptr_equal(window.first, stale[0]); /* used ones and such that may not be had do not come: all are mapped */
+    assert_int_equal(window.lacking, 2);
+    assert_int_equal(window.unmapped, 2);
     weir__extent_store_clear(&line.store);
 }
 
@@ -126,18 +218,15 @@ static void donors_are_one_that_is_tight_else_few_and_large(void **state) {
     const struct weir__index *indexes[] = {&line.idle};
     struct weir__donation out[8];
     size_t found;
-    assert_int_equal(weir__place_donors(indexes, 1, G, 4, NULL, if_usable, out, 8, &found), 1);
+    assert_int_equal(weir__place_donors(indexes, 1, G, 4, if_usable, out, 8, &found), 1);
     assert_int_equal(found, 4);
     assert_ptr_equal(out[0].extent, five);
     assert_int_equal(out[0].address, five->address);
-    assert_int_equal(weir__place_donors(indexes, 1, G, 15, NULL, if_usable, out, 8, &found), 3);
+    assert_int_equal(weir__place_donors(indexes, 1, G, 15, if_usable, out, 8, &found), 3);
     assert_int_equal(found, 15);
     assert_ptr_equal(out[0].extent, nine);
-    assert_int_equal(weir__place_donors(indexes, 1, G, 100, NULL, if_usable, NULL, 0, &found), 4);
+    assert_int_equal(weir__place_donors(indexes, 1, G, 100, if_usable, NULL, 0, &found), 4);
     assert_int_equal(found, 3 + 5 + 1 + 9);
-    struct weir__window window = {.first = nine, .begin = nine->address + G, .bytes = 8 * G};
-    weir__place_donors(indexes, 1, G, 100, &window, if_usable, NULL, 0, &found);
-    assert_int_equal(found, 3 + 5 + 1 + 1); /* only the page before the window */
     assert_int_equal(weir__extent_whole_pages(ragged, G), 1);
     weir__extent_store_clear(&line.store);
 }
@@ -157,8 +246,8 @@ static void which_index_a_donor_is_in_makes_no_difference(void **state) {
     const struct weir__index *here[] = {&line.idle, &other}, *there[] = {&other, &line.idle};
     for (size_t pages = 4; pages <= 5; pages++) { /* from one donor, and from both */
         struct weir__donation a[2] = {{0}}, b[2] = {{0}};
-        size_t found, count = weir__place_donors(here, 2, G, pages, NULL, if_usable, a, 2, &found);
-        assert_int_equal(weir__place_donors(there, 2, G, pages, NULL, if_usable, b, 2, &found), count);
+        size_t found, count = weir__place_donors(here, 2, G, pages, if_usable, a, 2, &found);
+        assert_int_equal(weir__place_donors(there, 2, G, pages, if_usable, b, 2, &found), count);
         for (size_t i = 0; i < count; i++) assert_ptr_equal(a[i].extent, b[i].extent);
     }
     weir__extent_store_clear(&line.store);
@@ -242,6 +331,7 @@ int main(void) {
         cmocka_unit_test(the_best_window_lacks_the_fewest_pages),
         cmocka_unit_test(a_window_may_begin_and_end_within_idle_pieces),
         cmocka_unit_test(what_may_not_be_used_ends_a_run),
+        cmocka_unit_test(pages_come_back_to_where_they_were),
         cmocka_unit_test(donors_are_one_that_is_tight_else_few_and_large),
         cmocka_unit_test(which_index_a_donor_is_in_makes_no_difference),
         cmocka_unit_test(splitting_and_merging_keep_tags_and_bytes),
