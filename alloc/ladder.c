@@ -83,25 +83,40 @@ struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct wei
                                  .can_unmap = can_unmap};
 }
 
-static struct weir__window best_window(struct weir_pool *pool, const struct weir__request *request,
-                                       enum weir__use use) {
-    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
-    const struct weir__ground ground = weir__ladder_ground(pool, &asker, use);
-    return weir__place_window(&ground, request->bytes, request->alignment);
-}
+enum reach { WITHOUT_CALLS, LITTLE_WORK, ANY_WORK }; /* how much a window may take */
 
 /* What has been looked at for one request since the pool last changed. */
 struct look {
-    bool ordered_known, any_known;
-    struct weir__window ordered, any;
+    bool known[3][3]; /* by use and reach */
+    struct weir__window window[3][3];
 };
 
+#define WORTH_NS 4e6  /* so much mapping a device's wait for what was used just before is worth */
+#define PAGE_NS  40e3 /* of a page, where time must not count, or nothing is known yet */
+
+static size_t most_cost(const struct weir_pool *pool, const struct weir__ground *ground, size_t bytes,
+                        enum reach reach) {
+    const double page_ns = pool->deterministic || pool->page_ns == 0 ? PAGE_NS : pool->page_ns;
+    switch (reach) {
+    case WITHOUT_CALLS:
+        return weir__cost_of_returning(ground, bytes);
+    case LITTLE_WORK:
+        return (size_t)(WORTH_NS / page_ns * WEIR__COST_OF_MAPPING);
+    case ANY_WORK:
+        break;
+    }
+    return SIZE_MAX;
+}
+
 static const struct weir__window *look(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
-                                       enum weir__use use) {
-    bool *known = use == WEIR__USE_ANY ? &seen->any_known : &seen->ordered_known;
-    struct weir__window *window = use == WEIR__USE_ANY ? &seen->any : &seen->ordered;
-    if (!*known) *window = best_window(pool, request, use);
-    *known = true;
+                                       enum weir__use use, enum reach reach) {
+    struct weir__window *window = &seen->window[use][reach];
+    if (seen->known[use][reach]) return window;
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    const struct weir__ground ground = weir__ladder_ground(pool, &asker, use);
+    *window = weir__place_window(&ground, request->bytes, request->alignment,
+                                 most_cost(pool, &ground, request->bytes, reach));
+    seen->known[use][reach] = true;
     return window;
 }
 
@@ -109,7 +124,7 @@ static const struct weir__window *look(struct weir_pool *pool, const struct weir
 static bool return_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                          enum weir__use use, struct weir__choice *choice) {
     choice->use = use;
-    choice->window = *look(pool, request, seen, use);
+    choice->window = *look(pool, request, seen, use, WITHOUT_CALLS);
     choice->step = WEIR__MAP;
     return choice->window.first != NULL && choice->window.lacking == 0;
 }
@@ -163,7 +178,7 @@ static bool take_new_pages(struct weir_pool *pool, const struct weir__request *r
                            struct weir__choice *choice) {
     if (pool->pages.spare_count == 0 && creatable_pages(pool, request) == 0) return false;
     choice->use = WEIR__USE_ORDERED;
-    choice->window = *look(pool, request, seen, choice->use);
+    choice->window = *look(pool, request, seen, choice->use, ANY_WORK);
     return choice->window.first != NULL && deal_out(pool, request, choice) == 0 &&
            (choice->window.lacking == 0 || request->map_refusals < MOST_MAP_REFUSALS);
 }
@@ -202,9 +217,7 @@ static bool wait_on_host(struct weir__extent *extent, struct weir__choice *choic
 
 /* ---- what other streams have ------------------------------------------------------------------------------------ */
 
-#define RECENT_FREES 10u  /* what was freed so shortly before may well hold the asking stream back, */
-#define WORTH_NS     4e6  /* and that is worth so much mapping */
-#define PAGE_NS      40e3 /* of a page, where time must not count, or nothing is known yet */
+#define RECENT_FREES 10u /* what was freed so shortly before may well hold the asking stream back */
 
 /* Of the best fits that other streams have, the one that has been idle the longest: its mark is likely to have passed
  * by the time the asking stream gets there. */
@@ -222,10 +235,8 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
 /* Pages that the stream may have without a wait, where that is little work. */
 static bool move_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                          struct weir__choice *choice) {
-    const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED);
-    const double page_ns = pool->deterministic || pool->page_ns == 0 ? PAGE_NS : pool->page_ns;
-    if (window->first == NULL || (double)window->lacking * page_ns > WORTH_NS || request->map_refusals > 0)
-        return false;
+    const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED, LITTLE_WORK);
+    if (window->first == NULL || request->map_refusals > 0) return false;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;
@@ -252,7 +263,7 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
 static bool move_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                        struct weir__choice *choice) {
     choice->use = WEIR__USE_ANY;
-    choice->window = *look(pool, request, seen, choice->use);
+    choice->window = *look(pool, request, seen, choice->use, ANY_WORK);
     if (choice->window.first == NULL) return wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
     size_t missing = deal_out(pool, request, choice);
     if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;

@@ -31,8 +31,9 @@ uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, si
 
 /* What a window costs, as the driver's calls are to one another, roughly. A run of places is mapped in two calls and more; a
  * page that comes back costs no call, but takes itself out of where it was. */
-enum { COST_OF_MAPPING = 40, COST_OF_UNMAPPING = 30, COST_OF_RUN = 100, COST_OF_RETURN = 4 };
-#define CANT_BE_HAD (SIZE_MAX / 4)
+enum { COST_OF_UNMAPPING = 30, COST_OF_RUN = 100, COST_OF_RETURN = 4 };
+#define COST_OF_MAPPING WEIR__COST_OF_MAPPING
+#define CANT_BE_HAD     (SIZE_MAX / 4)
 
 static bool joins(const struct weir__ground *ground, const struct weir__extent *piece) {
     if (piece == NULL) return false;
@@ -128,7 +129,7 @@ static bool better(const struct weir__window *a, const struct weir__window *b) {
 /* Measures the window at `begin`, which lies in `piece`. */
 static void try_window(const struct weir__ground *ground, struct weir__extent *piece, uintptr_t begin, size_t bytes,
                        struct weir__window *best) {
-    const size_t most = best->first == NULL ? CANT_BE_HAD - 1 : best->cost;
+    const size_t most = best->cost;
     const uintptr_t end = begin + bytes;
     struct measure measure = {
         .window = {.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address}};
@@ -175,8 +176,13 @@ static void try_run(const struct weir__ground *ground, const struct run *run, si
     }
 }
 
-struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment) {
-    struct weir__window best = {0};
+size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes) {
+    return (bytes / ground->granule + 2) * COST_OF_RETURN;
+}
+
+struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment,
+                                       size_t most_cost) {
+    struct weir__window best = {.cost = most_cost < CANT_BE_HAD ? most_cost : CANT_BE_HAD - 1};
     for (struct weir__extent *at = ground->first; at != NULL; at = at->next) {
         if (!joins(ground, at)) continue;
         struct run run = {at, at};

@@ -54,8 +54,14 @@ static inline size_t weir__extent_whole_pages(const struct weir__extent *extent,
  * the block touches fewer pages, else in front. */
 uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule);
 
-/* Gives: the best window; .first NULL if there is none. */
-struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment);
+#define WEIR__COST_OF_MAPPING 40 /* of one page; see placement.c for the others */
+
+/* Gives: the best window that costs no more than `most_cost`; .first NULL if there is none. The less it may cost, the sooner it is
+ * found. */
+struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment,
+                                       size_t most_cost);
+/* The most that a window can cost of which all pages come back; less than one that lacks a page. */
+size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes);
 
 /* True when the page of a stale place can come back to a window [begin, end); it counts as taken in this round. */
 bool weir__place_returns(const struct weir__ground *ground, uint32_t place, uintptr_t begin, uintptr_t end);

@@ -58,7 +58,7 @@ static struct weir__window best_window(struct line *line, size_t bytes) {
                                         .round = &line->round,
                                         .usable = if_usable,
                                         .can_unmap = can_unmap};
-    return weir__place_window(&ground, bytes, 512);
+    return weir__place_window(&ground, bytes, 512, SIZE_MAX);
 }
 
 static void a_block_lies_at_the_end_that_leaves_more_whole_pages(void **state) {
