@@ -108,15 +108,28 @@ static size_t most_cost(const struct weir_pool *pool, const struct weir__ground 
     return SIZE_MAX;
 }
 
+/* False when what may be used is too little for a window without driver calls. Pages across two idle extents are in doubt. */
+static bool may_suffice(const struct weir_pool *pool, const struct weir__request *request,
+                        const struct weir__ground *ground) {
+    size_t pages = pool->idle_pages + 2;
+    for (const struct weir__extent *extent = pool->incomplete.oldest; extent != NULL; extent = extent->newer)
+        if (ground->usable.usable(ground->usable.context, extent))
+            pages++;
+        else
+            pages -= weir__extent_whole_pages(extent, pool->granule);
+    return pages * pool->granule >= request->bytes;
+}
+
 static const struct weir__window *look(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                                        enum weir__use use, enum reach reach) {
     struct weir__window *window = &seen->window[use][reach];
     if (seen->known[use][reach]) return window;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const struct weir__ground ground = weir__ladder_ground(pool, &asker, use);
+    seen->known[use][reach] = true;
+    if (reach == WITHOUT_CALLS && !may_suffice(pool, request, &ground)) return window;
     *window = weir__place_window(&ground, request->bytes, request->alignment,
                                  most_cost(pool, &ground, request->bytes, reach));
-    seen->known[use][reach] = true;
     return window;
 }
 

@@ -131,8 +131,11 @@ static void try_window(const struct weir__ground *ground, struct weir__extent *p
                        struct weir__window *best) {
     const size_t most = best->cost;
     const uintptr_t end = begin + bytes;
-    struct measure measure = {
-        .window = {.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address}};
+    struct measure measure;
+    measure.window =
+        (struct weir__window){.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address};
+    measure.homes = (struct homes){0};
+    measure.in_run = false;
     ++*ground->round;
     for (; measure.window.cost <= most; piece = piece->next) {
         const uintptr_t from = later(begin, piece->address), to = earlier(end, weir__extent_end(piece));
