@@ -157,7 +157,7 @@ struct run {
     struct weir__extent *first, *last;
 };
 
-#define SMALL_PIECE 16 /* pieces of so small a part of a block give no reason for a window of their own */
+#define SMALL_PIECE 8 /* pieces of so small a part of a block give no reason for a window of their own */
 
 /* Windows that begin with a piece and such that end with one. */
 static void try_run(const struct weir__ground *ground, const struct run *run, size_t bytes, size_t alignment,
@@ -175,7 +175,7 @@ static void try_run(const struct weir__ground *ground, const struct run *run, si
             while (weir__extent_end(holds) <= from) holds = holds->next;
             if (from >= run_begin && from > holds->address) try_window(ground, holds, from, bytes, best);
         }
-        if (piece == run->last) return;
+        if (piece == run->last || (best->first != NULL && best->cost == 0)) return;
     }
 }
 
@@ -187,6 +187,7 @@ struct weir__window weir__place_window(const struct weir__ground *ground, size_t
                                        size_t most_cost) {
     struct weir__window best = {.cost = most_cost < CANT_BE_HAD ? most_cost : CANT_BE_HAD - 1};
     for (struct weir__extent *at = ground->first; at != NULL; at = at->next) {
+        if (best.first != NULL && best.cost == 0) break; /* none is better but by what it leaves */
         if (!joins(ground, at)) continue;
         struct run run = {at, at};
         while (joins(ground, run.last->next)) run.last = run.last->next;
