@@ -26,15 +26,31 @@ void weir__own(struct weir_pool *pool, struct weir__extent *extent) { own(pool, 
 
 /* ---- indexes and queues ----------------------------------------------------------------------------------------- */
 
-void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent) {
+static bool is_settled(const struct weir_pool *pool, const struct weir__extent *neighbour) {
+    return neighbour == NULL || neighbour->state != WEIR__IDLE ||
+           !weir__order_extent_is_complete(&pool->order, neighbour);
+}
+
+/* True for an extent that is to be looked at when something has become complete: it was not, or has a neighbour (but `cut`,
+ * which is being taken) with which it would be one by now. */
+static bool is_to_settle(const struct weir_pool *pool, const struct weir__extent *extent,
+                         const struct weir__extent *cut) {
+    return !weir__order_extent_is_complete(&pool->order, extent) ||
+           (extent->previous != cut && !is_settled(pool, extent->previous)) ||
+           (extent->next != cut && !is_settled(pool, extent->next));
+}
+
+static void idle_insert(struct weir_pool *pool, struct weir__extent *extent, const struct weir__extent *cut) {
     assert(weir__extent_tagged_bytes(extent) == extent->bytes);
     extent->state = WEIR__IDLE;
     for (uint32_t i = 0; i < extent->tag_count; i++)
         weir__account_idle(pool, extent->tags[i].slot, extent->tags[i].bytes);
     pool->idle_pages += weir__extent_whole_pages(extent, pool->granule);
-    if (!weir__order_extent_is_complete(&pool->order, extent)) weir__queue_add(&pool->incomplete, extent);
+    if (is_to_settle(pool, extent, cut)) weir__queue_add(&pool->incomplete, extent);
     weir__index_insert(&pool->order.slots[extent->home]->idle[0], extent);
 }
+
+void weir__idle_insert(struct weir_pool *pool, struct weir__extent *extent) { idle_insert(pool, extent, NULL); }
 
 void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent) {
     assert(extent->state == WEIR__IDLE);
@@ -62,9 +78,10 @@ void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent) {
         bare_remove(pool, extent);
 }
 
-static void unused_insert(struct weir_pool *pool, struct weir__extent *extent) {
+/* Puts back what is left of an extent, or all of it, beside the part that is being cut out of it. */
+static void unused_insert(struct weir_pool *pool, struct weir__extent *extent, const struct weir__extent *cut) {
     if (extent->state == WEIR__IDLE)
-        weir__idle_insert(pool, extent);
+        idle_insert(pool, extent, cut);
     else
         bare_insert(pool, extent);
 }
@@ -136,15 +153,20 @@ struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__exte
     return extent;
 }
 
-void weir__settle_complete(struct weir_pool *pool) {
+bool weir__settle_complete(struct weir_pool *pool) {
     struct weir__queue *queue = &pool->incomplete;
-    for (struct weir__extent *extent = queue->oldest; extent != NULL; extent = queue->cursor) {
+    bool merged = false;
+    size_t left = 0; /* what is put back on the way is not looked at again */
+    for (const struct weir__extent *extent = queue->oldest; extent != NULL; extent = extent->newer) left++;
+    for (struct weir__extent *extent = queue->oldest; extent != NULL && left > 0; extent = queue->cursor, left--) {
         queue->cursor = extent->newer;
         if (!weir__order_extent_is_complete(&pool->order, extent)) continue;
+        const size_t bytes = extent->bytes;
         weir__idle_remove(pool, extent);
-        weir__settle_idle(pool, extent);
+        merged |= weir__settle_idle(pool, extent)->bytes > bytes;
     }
     queue->cursor = NULL;
+    return merged;
 }
 
 /* ---- bare ones -------------------------------------------------------------------------------------------------- */
@@ -199,20 +221,21 @@ struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *ex
     if (begin > middle->address) {
         struct weir__extent *back = cut(pool, middle, begin - middle->address);
         if (back == NULL) {
-            unused_insert(pool, middle);
+            unused_insert(pool, middle, NULL);
             return NULL;
         }
-        unused_insert(pool, back->previous);
+        unused_insert(pool, back->previous, back);
         middle = back;
     }
     if (bytes < middle->bytes) {
         struct weir__extent *back = cut(pool, middle, bytes);
         if (back == NULL) {
-            unused_insert(pool, middle); /* apart from what is before it, which costs a good fit and nothing else */
+            unused_insert(pool, middle,
+                          NULL); /* apart from what is before it, which costs a good fit and nothing else */
             return NULL;
         }
         middle = back->previous;
-        unused_insert(pool, back);
+        unused_insert(pool, back, middle);
     }
     return middle;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "alloc/pool.h"
@@ -165,16 +166,27 @@ static bool claim_places(struct weir_pool *pool, struct move *move) {
     return true;
 }
 
+/* In parts that are unmapped as a whole or not at all. */
+static bool claim_offer(struct weir_pool *pool, struct move *move, const struct weir__donation *offer) {
+    for (size_t at = 0; at < offer->pages; at += WEIR__LONGEST_UNMAP) {
+        const size_t left = offer->pages - at, pages = left < WEIR__LONGEST_UNMAP ? left : WEIR__LONGEST_UNMAP;
+        const uintptr_t address = offer->address + at * pool->granule;
+        if (!claim_donation(pool, move, pool->pages.extent_at[weir__place_of(&pool->pages, address)], address, pages))
+            return false;
+    }
+    return true;
+}
+
 /* Donors for `wanted` pages: what the host has seen complete first, since its old mappings may go at any time. */
 static bool claim_donors(struct weir_pool *pool, struct move *move, size_t wanted) {
     const struct weir__asker asker = {.order = &pool->order, .slot = move->request->slot};
     for (int use = WEIR__USE_COMPLETE; use <= (int)move->choice->use && wanted > 0; use++) {
         struct weir__donation *offers = calloc(wanted, sizeof *offers);
         if (offers == NULL) return false;
-        size_t found = 0, count = weir__ladder_donors(pool, &asker, use, wanted, offers, wanted, &found);
+        size_t found = 0,
+               count = weir__ladder_donors(pool, &asker, (enum weir__use)use, wanted, offers, wanted, &found);
         bool claimed = true;
-        for (size_t i = 0; i < count && claimed; i++)
-            claimed = claim_donation(pool, move, offers[i].extent, offers[i].address, offers[i].pages);
+        for (size_t i = 0; i < count && claimed; i++) claimed = claim_offer(pool, move, &offers[i]);
         free(offers);
         if (!claimed) return false;
         wanted -= found;
@@ -217,7 +229,8 @@ static void roll_back_window(struct weir_pool *pool, struct move *move) {
 }
 
 static void roll_back_donors(struct weir_pool *pool, struct move *move) {
-    for (size_t i = 0; i < move->donation_count; i++) unclaim(pool, move->donations[i].extent);
+    for (size_t i = 0; i < move->donation_count; i++)
+        if (move->donations[i].extent->was == WEIR__IDLE) unclaim(pool, move->donations[i].extent);
 }
 
 static void settle_victims(struct weir_pool *pool, struct move *move, bool unmapped) {
@@ -270,10 +283,10 @@ static enum weir_status claim_extents(struct weir_pool *pool, struct move *move)
     return WEIR_OK;
 }
 
-/* WEIR_OUT_OF_MEMORY: another pool of the family has taken what the ladder saw. */
+/* WEIR_NOT_READY: another pool of the family has taken what the ladder saw. */
 static enum weir_status claim(struct weir_pool *pool, struct move *move) {
     const size_t created_bytes = move->choice->created * pool->granule;
-    if (!weir__account_hold(pool, created_bytes)) return WEIR_OUT_OF_MEMORY;
+    if (!weir__account_hold(pool, created_bytes)) return WEIR_NOT_READY;
     enum weir_status status = claim_extents(pool, move);
     if (status != WEIR_OK) weir__account_unhold(pool, created_bytes);
     return status;
@@ -470,6 +483,29 @@ static bool put_down_pages(struct weir_pool *pool, struct move *move) {
     return stuck > 0;
 }
 
+/* Donors that were unmapped already are bare, and their pages spare; but one that is stuck in the window stays with it. */
+static void put_down_unmapped_donors(struct weir_pool *pool, struct move *move) {
+    const weir__page *pages = move->pages + move->choice->spare + move->choice->created;
+    for (size_t i = move->returning; i < move->donation_count; i++) {
+        const struct weir__donation *donation = &move->donations[i];
+        const bool unmapped = pool->pages.at[weir__place_of(&pool->pages, donation->address)] == 0;
+        for (size_t k = 0; unmapped && k < donation->pages; k++) {
+            const bool stuck = is_stuck(pool, move, pages[k]);
+            if (stuck)
+                pool->pages.home[pages[k]] = WEIR__NOWHERE;
+            else
+                weir__pages_give_spare(&pool->pages, &pages[k], 1);
+            pool->stuck_bytes += stuck ? pool->granule : 0;
+            pool->moving_bytes -= stuck ? 0 : pool->granule;
+            pool->unmapped_bytes += stuck ? 0 : pool->granule;
+        }
+        pages += donation->pages;
+        if (!unmapped) continue;
+        donation->extent->was = WEIR__BARE;
+        weir__settle_bare(pool, donation->extent);
+    }
+}
+
 static bool has_mapping_left(const struct weir_pool *pool, const struct move *move) {
     for (size_t i = move->page_count; i > 0; i--)
         if (is_stuck(pool, move, move->pages[i - 1])) return true;
@@ -480,12 +516,18 @@ static bool has_mapping_left(const struct weir_pool *pool, const struct move *mo
 static void give_window_up(struct weir_pool *pool, struct move *move) {
     for (struct weir__extent *piece = move->first, *next; piece != NULL; piece = next) {
         next = piece_after(move, piece);
-        if (piece->was == WEIR__IDLE) unclaim(pool, piece);
+        if (piece->was == WEIR__IDLE) {
+            unclaim(pool, piece);
+            continue;
+        }
+        piece->stale = true; /* for ever: pages that are at home elsewhere may be mapped here */
+        weir__own(pool, piece);
     }
 }
 
 static void roll_back(struct weir_pool *pool, struct move *move, enum weir_status status) {
     const bool broken = status == WEIR_BROKEN && has_mapping_left(pool, move);
+    put_down_unmapped_donors(pool, move);
     roll_back_donors(pool, move);
     settle_victims(pool, move, false);
     put_down_pages(pool, move);
@@ -533,14 +575,10 @@ static enum weir_status order_window(struct weir_pool *pool, const struct move *
 /* Donors whose mappings have to go first must be complete. */
 static enum weir_status complete_donors(struct weir_pool *pool, const struct move *move) {
     enum weir_status status = WEIR_OK;
-    if (!move->unmaps_donors) return status;
-    const uint64_t deadline_ns = weir__device_now_ns(pool->device) + move->request->wait_limit_ns;
-    for (size_t i = move->returning; i < move->donation_count && status == WEIR_OK; i++) {
-        const struct weir__extent *extent = move->donations[i].extent;
-        for (uint32_t k = 0; k < extent->tag_count && status == WEIR_OK; k++)
-            status = weir__order_wait_host(&pool->order, extent->tags[k], deadline_ns);
-    }
-    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+    for (size_t i = move->returning; move->unmaps_donors && i < move->donation_count && status == WEIR_OK; i++)
+        if (!weir__order_extent_is_complete(&pool->order, move->donations[i].extent))
+            status = weir__wait_for_extent(pool, move->request, move->donations[i].extent);
+    return status;
 }
 
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
@@ -553,6 +591,7 @@ enum weir_status weir__move(struct weir_pool *pool, struct weir__request *reques
         if (status == WEIR_OK && move.lacking > 0) {
             pthread_mutex_unlock(&pool->lock);
             status = transfer(pool, &move);
+            if (status == WEIR_OUT_OF_MEMORY) status = WEIR_NOT_READY;
             pthread_mutex_lock(&pool->lock);
         }
         if (status == WEIR_OK && move.lacking > 0) learn_cost(pool, move.ns, move.lacking);
@@ -579,8 +618,26 @@ bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns) {
 
 /* ---- giving back ------------------------------------------------------------------------------------------------ */
 
+/* Puts the spare pages of which old mappings are left in front. Gives: how many others there are. */
+static size_t sort_spare(struct weir__pages *pages) {
+    const size_t places = pages->arena_bytes / pages->granule, spare = pages->spare_count;
+    bool *mapped = calloc(pages->limit + 1, sizeof *mapped);
+    weir__page *sorted = calloc(spare + 1, sizeof *sorted);
+    size_t kept = 0, clean = 0;
+    if (mapped != NULL && sorted != NULL) {
+        for (size_t place = 0; place < places; place++) mapped[pages->at[place]] = true;
+        for (size_t i = 0; i < spare; i++) clean += !mapped[pages->spare[i]];
+        for (size_t i = 0, next = spare - clean; i < spare; i++)
+            sorted[mapped[pages->spare[i]] ? kept++ : next++] = pages->spare[i];
+        memcpy(pages->spare, sorted, spare * sizeof *sorted);
+    }
+    free(mapped);
+    free(sorted);
+    return clean;
+}
+
 static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
-    size_t count = wanted < pool->pages.spare_count ? wanted : pool->pages.spare_count;
+    const size_t clean = sort_spare(&pool->pages), count = wanted < clean ? wanted : clean;
     weir__page *pages = calloc(count > 0 ? count : 1, sizeof *pages);
     if (pages == NULL) return 0;
     weir__pages_take_spare(&pool->pages, count, pages);
@@ -640,8 +697,8 @@ static bool claim_leave(struct weir_pool *pool, struct leave *leave) {
         if (!goes(pages, leave, place)) continue;
         const bool home = weir__place_is_home(pages, (uint32_t)place);
         struct weir__extent *of = pages->extent_at[place];
-        while (behind < places && goes(pages, leave, behind) && pages->extent_at[behind] == of &&
-               weir__place_is_home(pages, (uint32_t)behind) == home)
+        while (behind < places && behind - place < WEIR__LONGEST_UNMAP && goes(pages, leave, behind) &&
+               pages->extent_at[behind] == of && weir__place_is_home(pages, (uint32_t)behind) == home)
             behind++;
         if (!weir__extent_reserve(&pool->store, 2)) return false;
         struct weir__extent *run =
@@ -692,40 +749,50 @@ static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t don
     }
 }
 
-/* Unmaps donors for up to `wanted` pages, which become spare. */
-static enum weir_status make_spare(struct weir_pool *pool, size_t wanted) {
+/* Unmaps all places of the pages that go. */
+static enum weir_status take_leave(struct weir_pool *pool, struct leave *leave) {
+    weir__page *pages = calloc(pool->pages.limit, sizeof *pages); /* of the homes, in order */
+    size_t done = 0, count = 0;
+    keep_what_is_held_elsewhere(pool, leave);
+    enum weir_status status = claim_leave(pool, leave) && pages != NULL ? WEIR_OK : no_host_memory();
+    for (size_t i = 0; pages != NULL && i < leave->home_count; i++)
+        for (size_t k = 0; k < leave->homes[i]->bytes / pool->granule; k++)
+            pages[count++] = pool->pages.at[weir__place_of(&pool->pages, leave->homes[i]->address) + k];
+    weir__claim_begin(pool);
+    if (status == WEIR_OK) {
+        pthread_mutex_unlock(&pool->lock);
+        status = unmap_leave(pool, leave, &done);
+        pthread_mutex_lock(&pool->lock);
+    }
+    settle_leave(pool, leave, done, pages);
+    weir__claim_end(pool);
+    free(pages);
+    return status;
+}
+
+/* Makes up to `pages` pages spare that are mapped nowhere: spare ones with old mappings, and donors. */
+static enum weir_status make_spare(struct weir_pool *pool, size_t pages) {
     const struct weir__asker asker = {.order = &pool->order};
+    const size_t wanted = pages > pool->pages.spare_count ? pages - pool->pages.spare_count : 0;
     struct leave leave = {.pages = calloc(pool->pages.limit + 1, 1)};
-    struct weir__donation *donations = calloc(wanted, sizeof *donations);
-    weir__page *pages = calloc(wanted, sizeof *pages);
-    size_t found = 0, count = 0, done = 0;
+    struct weir__donation *donations = calloc(wanted + 1, sizeof *donations);
+    size_t found = 0, count = 0;
     enum weir_status status = WEIR_OK;
-    if (leave.pages == NULL || donations == NULL || pages == NULL) status = no_host_memory();
-    if (status == WEIR_OK)
-        count = weir__ladder_donors(pool, &asker, WEIR__USE_COMPLETE, wanted, donations, wanted, &found);
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < donations[i].pages; k++)
-            leave.pages[pool->pages.at[weir__place_of(&pool->pages, donations[i].address) + k]] = GOES;
-    if (count > 0) {
-        keep_what_is_held_elsewhere(pool, &leave);
-        if (!claim_leave(pool, &leave)) status = no_host_memory();
-        for (size_t i = 0, at = 0; i < leave.home_count; i++)
-            for (size_t k = 0; k < leave.homes[i]->bytes / pool->granule; k++)
-                pages[at++] = pool->pages.at[weir__place_of(&pool->pages, leave.homes[i]->address) + k];
-        weir__claim_begin(pool);
-        if (status == WEIR_OK) {
-            pthread_mutex_unlock(&pool->lock);
-            status = unmap_leave(pool, &leave, &done);
-            pthread_mutex_lock(&pool->lock);
-        }
-        settle_leave(pool, &leave, done, pages);
-        weir__claim_end(pool);
+    if (leave.pages == NULL || donations == NULL) {
+        status = no_host_memory();
+    } else {
+        if (wanted > 0)
+            count = weir__ladder_donors(pool, &asker, WEIR__USE_COMPLETE, wanted, donations, wanted, &found);
+        for (size_t i = 0; i < pool->pages.spare_count; i++) leave.pages[pool->pages.spare[i]] = GOES;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < donations[i].pages; k++)
+                leave.pages[pool->pages.at[weir__place_of(&pool->pages, donations[i].address) + k]] = GOES;
+        status = take_leave(pool, &leave);
     }
     free(leave.pages);
     free(leave.homes);
     free(leave.stale);
     free(donations);
-    free(pages);
     return status;
 }
 
@@ -733,7 +800,7 @@ enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *d
     enum weir_status status = WEIR_OK;
     weir__order_poll_streams(&pool->order);
     weir__settle_complete(pool);
-    if (pool->pages.spare_count < pages) status = make_spare(pool, pages - pool->pages.spare_count);
+    if (pages > 0) status = make_spare(pool, pages);
     *done = give_spare_back(pool, pages);
     return status;
 }

@@ -12,8 +12,6 @@
     (__atomic_fetch_add(&(pages)->memory_calls, 1, __ATOMIC_RELAXED), weir__spend((pages)->device),                    \
      weir__spent_on_memory((pages)->device, weir__device_check((pages)->device, (pages)->device->driver->call, name)))
 
-#define LONGEST_UNMAP 512u /* pages, of one call */
-
 /* ---- open and close --------------------------------------------------------------------------------------------- */
 
 static bool device_has(struct weir_device *device, CUdevice_attribute attribute) {
@@ -210,7 +208,7 @@ enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address,
     const uint32_t end = place + (uint32_t)count;
     while (place < end && status == WEIR_OK) {
         uint32_t behind = place;
-        while (behind < end && pages->at[behind] != 0 && behind - place < LONGEST_UNMAP) behind++;
+        while (behind < end && pages->at[behind] != 0 && behind - place < WEIR__LONGEST_UNMAP) behind++;
         if (behind > place) status = unmap_run(pages, place, behind - place);
         place = behind > place ? behind : place + 1;
     }

@@ -30,6 +30,8 @@ struct weir__extent;
 #define WEIR__ARENA_TIMES 32
 /* Places that may be mapped at once, as a multiple of the limit; beyond it the oldest stale ones are unmapped. */
 #define WEIR__MAPPED_TIMES 4
+/* Pages that one call unmaps at most: so many are unmapped, or none. */
+#define WEIR__LONGEST_UNMAP 512u
 
 struct weir__pages {
     struct weir_device *device;

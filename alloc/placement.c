@@ -126,6 +126,12 @@ static bool better(const struct weir__window *a, const struct weir__window *b) {
     return a->begin < b->begin;
 }
 
+/* Whole pages of an idle piece of which [from, to) is taken, that are no donors any more: also one that is cut. */
+static size_t pages_taken(const struct weir__extent *piece, uintptr_t from, uintptr_t to, size_t granule) {
+    return weir__extent_whole_pages(piece, granule) - weir__whole_pages(piece->address, from, granule) -
+           weir__whole_pages(to, weir__extent_end(piece), granule);
+}
+
 /* Measures the window at `begin`, which lies in `piece`. */
 static void try_window(const struct weir__ground *ground, struct weir__extent *piece, uintptr_t begin, size_t bytes,
                        struct weir__window *best) {
@@ -142,7 +148,7 @@ static void try_window(const struct weir__ground *ground, struct weir__extent *p
         if (piece->state == WEIR__BARE) {
             add_bare(ground, piece, from, to, most, &measure);
         } else {
-            measure.window.idle_pages += weir__whole_pages(from, to, ground->granule);
+            measure.window.idle_pages += pages_taken(piece, from, to, ground->granule);
             measure.in_run = false;
         }
         if (to < end) continue;

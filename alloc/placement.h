@@ -40,7 +40,7 @@ struct weir__window {
     size_t unmapped;   /* of those, where a stale mapping has to go first */
     size_t returned;   /* pages */
     size_t left;       /* bytes of the first and the last piece that stay unused */
-    size_t idle_pages; /* whole pages of idle pieces in the window */
+    size_t idle_pages; /* whole pages of idle pieces that the window takes or cuts */
     size_t cost;
 };
 

@@ -107,7 +107,8 @@ struct weir_pool {
     struct weir__pages pages;
     struct weir__extent *first; /* of the arena */
     struct weir__index bare;
-    struct weir__queue incomplete; /* idle extents that were not complete when they came, oldest first */
+    struct weir__queue incomplete; /* idle extents that were not complete when they came, or not one with a complete
+                                      neighbour, oldest first */
     struct weir__queue stale;      /* bare extents with old mappings, oldest first */
     uint32_t *seen, round;         /* of windows, see placement.h */
     double page_ns;                /* what mapping a page takes, of late; 0: not known */
@@ -192,8 +193,8 @@ void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent);
  * are used no more), and merges it with its like neighbours. Gives: the extent that it is part of now. */
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent);
 struct weir__extent *weir__settle_bare(struct weir_pool *pool, struct weir__extent *extent);
-/* Merges idle extents that have become complete with their like neighbours. */
-void weir__settle_complete(struct weir_pool *pool);
+/* Merges idle extents that have become complete with their like neighbours. Gives: whether there were any. */
+bool weir__settle_complete(struct weir_pool *pool);
 /* Takes an idle or bare extent out of its index. */
 void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent);
 /* Writes a used extent down as the one over its pages. */
@@ -240,9 +241,9 @@ size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__aske
 
 /* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */
 
-/* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_OUT_OF_MEMORY when the driver has no memory for a page or for its
- * mapping, and the request says now how far it went; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that
- * donors may be spare pages now. */
+/* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_NOT_READY when another pool of the family took what the
+ * ladder saw, or the driver has no memory for a page or for its mapping, and the request says now how far it went; WEIR_OUT_OF_MEMORY when old mappings had to go first and were in use
+ * past the deadline; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that donors may be spare pages now. */
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
                             struct weir__extent **out);
 /* (unlocks) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
@@ -251,6 +252,10 @@ enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *d
  * to be refused waits for its end. */
 void weir__claim_begin(struct weir_pool *pool);
 void weir__claim_end(struct weir_pool *pool);
+/* (unlocks) The host waits, for a request, until the tags that an unused extent bears now are complete. The extent may be
+ * gone by then where it is not claimed. Fails: WEIR_OUT_OF_MEMORY past the deadline; WEIR_DRIVER. (shared.c) */
+enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
+                                       const struct weir__extent *unused);
 /* Waits for another call's claim to end. False past the deadline. */
 bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns);
 

@@ -46,12 +46,11 @@ static uint64_t deadline_of(struct weir_pool *pool, struct weir__request *reques
     return request->deadline_ns;
 }
 
-/* Waits until the tags that an idle extent bears now are complete. The extent itself may be gone by then. */
-static enum weir_status wait_host(struct weir_pool *pool, struct weir__request *request,
-                                  const struct weir__extent *idle) {
-    uint32_t count = idle->tag_count;
+enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
+                                       const struct weir__extent *unused) {
+    uint32_t count = unused->tag_count;
     struct weir__tag tags[count > 0 ? count : 1];
-    for (uint32_t i = 0; i < count; i++) tags[i] = idle->tags[i];
+    for (uint32_t i = 0; i < count; i++) tags[i] = unused->tags[i];
     if (request->deadline_ns == 0) weir__account_host_wait(pool, request->slot);
     uint64_t deadline_ns = deadline_of(pool, request), since_ns = weir__device_now_ns(pool->device);
     enum weir_status status = WEIR_OK;
@@ -71,17 +70,17 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         return take(pool, request, choice->idle, out);
     case WEIR__MAP:
         if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
-        status = weir__move(pool, request, choice, out);
-        return status == WEIR_OUT_OF_MEMORY ? WEIR_NOT_READY : status; /* the request knows now what the driver has */
+        return weir__move(pool, request, choice, out);
     case WEIR__WAIT_HOST:
         weir__account_short(pool, request->slot);
-        status = wait_host(pool, request, choice->idle);
+        status = weir__wait_for_extent(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;
     case WEIR__NO_DRIVER:
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                           "%zu bytes can't be allocated inside a host function: it would take a driver call",
                           request->requested_bytes);
     case WEIR__GIVE_UP:
+        if (weir__settle_complete(pool)) return WEIR_NOT_READY;
         break;
     }
     if (pool->in_flight > 0 && weir__wait_for_claims(pool, deadline_of(pool, request))) return WEIR_NOT_READY;
@@ -110,11 +109,20 @@ static void shared_after_release(struct weir_pool *pool, uint32_t slot) {
     if (weir__order_poll(&pool->order)) weir__settle_complete(pool);
 }
 
+/* The old mappings that have to go with their pages may be used for longer than the host has seen of those. */
+static const struct weir__extent *oldest_incomplete(const struct weir_pool *pool) {
+    const struct weir__extent *extent = weir__ladder_oldest_incomplete(pool);
+    if (extent != NULL) return extent;
+    extent = pool->stale.oldest;
+    while (extent != NULL && weir__order_extent_is_complete(&pool->order, extent)) extent = extent->newer;
+    return extent;
+}
+
 /* In deterministic mode nothing is seen to be complete by itself. False when there is nothing to wait for, or no time. */
 static bool wait_for_more(struct weir_pool *pool, struct weir__request *trim) {
     if (!pool->deterministic) return false;
-    const struct weir__extent *idle = weir__ladder_oldest_incomplete(pool);
-    return idle != NULL && wait_host(pool, trim, idle) == WEIR_OK;
+    const struct weir__extent *unused = oldest_incomplete(pool);
+    return unused != NULL && weir__wait_for_extent(pool, trim, unused) == WEIR_OK;
 }
 
 static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes) {
@@ -140,7 +148,7 @@ static size_t shared_largest_idle(const struct weir_pool *pool, uint32_t slot) {
 
 static void shared_each_extent(struct weir_pool *pool, void (*visit)(struct weir_pool *, struct weir__extent *)) {
     for (struct weir__extent *extent = pool->first; extent != NULL; extent = extent->next)
-        if (extent->state != WEIR__BARE) visit(pool, extent);
+        if (extent->state != WEIR__BARE || extent->stale) visit(pool, extent);
 }
 
 #define SHARED_POLICY(id, word)                                                                                        \
