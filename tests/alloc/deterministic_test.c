@@ -375,9 +375,9 @@ struct pair {
     bool begun;
 };
 
-static void *ask_for_two_pages(void *argument) {
+static void *ask_for_halves(void *argument) {
     struct pair *pair = argument;
-    pair->block = alloc(pair->pool, 2 * PAGE, pair->stream);
+    pair->block = alloc(pair->pool, HALVES_ASKED * PAGE, pair->stream);
     return NULL;
 }
 
@@ -391,18 +391,16 @@ static void *give_back_from_a_thread(void *argument) {
 /* A request waits for pages; what another thread gives back meanwhile would serve it, but came later. */
 static void a_call_that_came_later_has_no_part_in_one_that_waits(void **state) {
     (void)state;
-    struct weir_pool *pool = open_deterministic(8);
-    weir_stream s0 = new_stream(), s1 = new_stream();
-    void *holes[3], *posts[3], *later = alloc(pool, 2 * PAGE, s0);
-    for (int i = 0; i < 3; i++) {
-        holes[i] = alloc(pool, PAGE, s1);
-        posts[i] = alloc(pool, PAGE, s0);
-    }
+    struct weir_pool *pool = open_deterministic(HALVES_PAGES + 2);
+    weir_stream s0 = new_stream(), s1 = new_stream(), s2 = new_stream();
+    struct halves halves = make_halves(pool, s1, s2);
+    void *later = alloc(pool, 2 * PAGE, s0);
     struct gate *gate = put_gate(s1);
-    for (int i = 0; i < 3; i++) OK(weir_pool_free(pool, holes[i], s1));
+    OK(weir_pool_free(pool, halves.first, s1));
+    OK(weir_pool_free(pool, halves.second, s2));
     struct pair asker = {.pool = pool, .stream = s0}, giver = {.pool = pool, .stream = s0, .block = later};
     pthread_t threads[2];
-    assert_int_equal(pthread_create(&threads[0], NULL, ask_for_two_pages, &asker), 0);
+    assert_int_equal(pthread_create(&threads[0], NULL, ask_for_halves, &asker), 0);
     while (stats_of(pool).host_waits == 0) sched_yield();
     assert_int_equal(pthread_create(&threads[1], NULL, give_back_from_a_thread, &giver), 0);
     while (!__atomic_load_n(&giver.begun, __ATOMIC_ACQUIRE)) sched_yield();
@@ -411,7 +409,6 @@ static void a_call_that_came_later_has_no_part_in_one_that_waits(void **state) {
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     assert_ptr_not_equal(asker.block, later);
     assert_ptr_equal(alloc(pool, 2 * PAGE, s0), later);
-    (void)posts;
     close_pool(pool);
 }
 

@@ -42,6 +42,7 @@ static void a_missing_device_wait_is_noticed(void **state) {
     expect_noticed(WEIR__SITE_DEVICE_WAIT, "another_stream_waits_for_the_stream_that_freed");
     expect_noticed(WEIR__SITE_DEVICE_WAIT, "a_new_stream_with_the_handle_of_a_destroyed_one_waits_for_it");
     expect_noticed(WEIR__SITE_DEVICE_WAIT, "the_allocating_stream_waits_for_the_stream_named_in_the_free");
+    expect_noticed(WEIR__SITE_DEVICE_WAIT, "moved_pages_are_used_only_after_their_last_use");
 }
 
 static void a_missing_wait_for_a_noted_use_is_noticed(void **state) {
@@ -56,12 +57,12 @@ static void a_missing_wait_of_free_after_is_noticed(void **state) {
 
 static void a_missing_host_wait_is_noticed(void **state) {
     (void)state;
-    expect_noticed(WEIR__SITE_HOST_WAIT, "pages_are_not_moved_before_their_last_use_is_done");
+    expect_noticed(WEIR__SITE_HOST_WAIT, "a_page_across_two_idle_blocks_is_moved_only_once_both_are_complete");
 }
 
-static void a_move_of_pages_in_use_is_noticed(void **state) {
+static void an_unmap_of_a_place_in_use_is_noticed(void **state) {
     (void)state;
-    expect_noticed(WEIR__SITE_PAGE_MOVE, "pages_are_not_moved_before_their_last_use_is_done");
+    expect_noticed(WEIR__SITE_PAGE_MOVE, "an_old_place_is_unmapped_only_once_its_work_is_complete");
 }
 
 int main(int count, char **argument) {
@@ -70,7 +71,7 @@ int main(int count, char **argument) {
         cmocka_unit_test(a_missing_wait_for_a_noted_use_is_noticed),
         cmocka_unit_test(a_missing_wait_of_free_after_is_noticed),
         cmocka_unit_test(a_missing_host_wait_is_noticed),
-        cmocka_unit_test(a_move_of_pages_in_use_is_noticed),
+        cmocka_unit_test(an_unmap_of_a_place_in_use_is_noticed),
     };
     program = count > 1 ? argument[1] : getenv("WEIR_ORDER_TEST");
     if (program == NULL) {

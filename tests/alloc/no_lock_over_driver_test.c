@@ -202,7 +202,8 @@ static void being_refused_holds_no_lock(void **state) {
 
 static void moving_pages_holds_no_lock(void **state) {
     (void)state;
-    other_threads_go_on_while_one_is_held(PAGE_UNMAP, 6 * PAGE, false);
+    other_threads_go_on_while_one_is_held(PAGE_MAP, 6 * PAGE, false);
+    other_threads_go_on_while_one_is_held(SET_ACCESS, 6 * PAGE, true);
 }
 
 static void waiting_for_another_stream_holds_no_lock(void **state) {
@@ -220,7 +221,7 @@ static void a_request_about_to_fail_waits_for_what_others_have_claimed(void **st
     pthread_t one = start_held(&first, SET_ACCESS, CUDA_ERROR_UNKNOWN), two;
     assert_int_equal(pthread_create(&two, NULL, make_request, &second), 0);
     while (!__atomic_load_n(&second.started, __ATOMIC_ACQUIRE)) sched_yield();
-    for (int i = 0; i < 1000 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    for (int i = 0; i < 100 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
     assert_false(second.ended); /* all pages are claimed; it must not have been refused */
     let_go(one);
     pthread_join(two, NULL);
@@ -244,7 +245,7 @@ static void what_is_being_given_back_is_waited_for(enum weir_policy policy, enum
     OK(weir_pool_check(pool));
     assert_int_equal(pthread_create(&two, NULL, make_request, &second), 0);
     while (!__atomic_load_n(&second.started, __ATOMIC_ACQUIRE)) sched_yield();
-    for (int i = 0; i < 1000 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    for (int i = 0; i < 100 && !__atomic_load_n(&second.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
     assert_false(second.ended);
     let_go(one);
     pthread_join(two, NULL);
@@ -256,6 +257,7 @@ static void what_is_being_given_back_is_waited_for(enum weir_policy policy, enum
 
 static void giving_memory_back_holds_no_lock(void **state) {
     (void)state;
+    what_is_being_given_back_is_waited_for(WEIR_POLICY_LATENCY, PAGE_UNMAP);
     what_is_being_given_back_is_waited_for(WEIR_POLICY_LATENCY, PAGE_RELEASE);
     what_is_being_given_back_is_waited_for(WEIR_POLICY_PER_STREAM, MEMORY_FREE);
 }

@@ -175,33 +175,32 @@ static void a_shortage_is_told_of_the_stream_that_was_short(void **state) {
     (void)state;
     struct weir_pool *pool = NULL;
     struct weir_pool_options options = {
-        .size = sizeof options, .limit_bytes = 21 * PAGE, .wait_limit_ns = 3000000u, .trace_path = ""};
+        .size = sizeof options, .limit_bytes = HALVES_PAGES * PAGE, .wait_limit_ns = 3000000u, .trace_path = ""};
     OK(weir_pool_create(test_device(), &options, &pool));
-    weir_stream giver = new_stream(), asker = new_stream();
-    void *parts[5], *none = NULL;
-    for (int i = 0; i < 5; i++) parts[i] = alloc(pool, 4 * PAGE, giver);
-    OK(weir_pool_free(pool, alloc(pool, PAGE, asker), asker)); /* is not stranded: it is the asker's */
+    weir_stream giver = new_stream(), other = new_stream(), asker = new_stream();
+    struct halves halves = make_halves(pool, giver, other);
+    void *none = NULL, *own = alloc(pool, PAGE, asker);
+    OK(weir_pool_free(pool, own, asker)); /* is not stranded: it is the asker's */
     struct gate *gate = put_gate(giver);
-    OK(weir_pool_free(pool, parts[0], giver));
-    OK(weir_pool_free(pool, parts[2], giver));
-    OK(weir_pool_free(pool, parts[4], giver));
-    assert_int_equal(weir_pool_alloc(pool, 10 * PAGE, asker, &none),
+    OK(weir_pool_free(pool, halves.first, giver));
+    OK(weir_pool_free(pool, halves.second, other));
+    assert_int_equal(weir_pool_alloc(pool, HALVES_ASKED * PAGE, asker, &none),
                      WEIR_OUT_OF_MEMORY); /* the gate outlasts the limit */
     struct weir_stream_stats asked = of_stream(pool, asker);
     assert_int_equal(asked.refusals, 1);
     assert_int_equal(asked.host_waits, 1);
     assert_true(asked.host_wait_ns >= 3000000u);
-    assert_int_equal(asked.stranded_bytes, 12 * PAGE);
+    assert_int_equal(asked.stranded_bytes, 3 * PAGE);
     assert_int_equal(asked.pages_moved, 0);
     open_gate(gate);
     OK(weir_stream_synchronize(test_device(), giver));
-    alloc(pool, 10 * PAGE, asker);
+    alloc(pool, HALVES_ASKED * PAGE, asker);
     asked = of_stream(pool, asker);
     assert_true(asked.pages_moved > 0 && asked.memory_calls > 0);
-    assert_int_equal(asked.peak_stranded_bytes, 12 * PAGE);
+    assert_int_equal(asked.peak_stranded_bytes, 3 * PAGE);
     const struct weir_stream_stats gave = of_stream(pool, giver);
     assert_true(gave.pages_moved == 0 && gave.host_waits == 0 && gave.refusals == 0 && gave.stranded_bytes == 0);
-    assert_int_equal(gave.allocs, 5);
+    assert_int_equal(gave.allocs, 2);
     close_pool(pool);
 }
 

@@ -62,6 +62,14 @@ void close_pool(struct weir_pool *pool) {
     weir_pool_destroy(pool);
 }
 
+struct halves make_halves(struct weir_pool *pool, weir_stream first, weir_stream second) {
+    struct halves halves = {.first = alloc(pool, HALF_BYTES, first), .second = alloc(pool, HALF_BYTES, second)};
+    halves.post = alloc(pool, PAGE, first);
+    assert_ptr_equal(halves.second, halves.first + HALF_BYTES);
+    assert_ptr_equal(halves.post, halves.second + HALF_BYTES);
+    return halves;
+}
+
 /* ---- gates ------------------------------------------------------------------------------------------------------ */
 
 struct gate {

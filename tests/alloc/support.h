@@ -30,6 +30,17 @@ struct weir_pool_stats stats_of(struct weir_pool *pool);
 /* The walk, then destroy. */
 void close_pool(struct weir_pool *pool);
 
+/* Two idle neighbours of a page and a half that two streams gave back: the page across them is no one's to move until both
+ * are complete. That is what the host still has to wait for. Between them and what comes later lies a block in use. */
+struct halves {
+    unsigned char *first, *second;
+    void *post;
+};
+#define HALF_BYTES (PAGE * 3 / 2)
+enum { HALVES_PAGES = 7, HALVES_ASKED = 6 }; /* of a pool with nothing else, and what can only be had with that page */
+/* They are in use still. Needs: a pool of HALVES_PAGES without blocks. */
+struct halves make_halves(struct weir_pool *pool, weir_stream first, weir_stream second);
+
 /* A gate holds back what is queued on a stream after it until it is opened. */
 struct gate;
 struct gate *put_gate(weir_stream stream);

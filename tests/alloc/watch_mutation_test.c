@@ -87,6 +87,39 @@ static void play_move(void) {
     close_pool(pool);
 }
 
+/* A page across what two streams gave back. */
+static void play_halves(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, HALVES_PAGES);
+    weir_stream s0 = new_stream(), s1 = new_stream(), s2 = new_stream();
+    struct halves halves = make_halves(pool, s1, s2);
+    queue_long(s1);
+    queue_fill(s1, halves.first, HALF_BYTES, 0xAA);
+    OK(weir_pool_free(pool, halves.first, s1));
+    OK(weir_pool_free(pool, halves.second, s2));
+    void *b = alloc(pool, HALVES_ASKED * PAGE, s0);
+    queue_fill(s0, b, HALVES_ASKED * PAGE, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+/* The old place of a page, which work still writes through, lies in the way of a block; order_promise_test tells more. */
+static void play_old_place(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 6);
+    weir_stream s0 = new_stream(), s1 = new_stream(), s2 = new_stream();
+    void *before = alloc(pool, PAGE, s0), *a = alloc(pool, PAGE, s1), *behind = alloc(pool, 3 * PAGE, s0);
+    queue_long(s1);
+    queue_fill(s1, a, PAGE, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    void *b = alloc(pool, 2 * PAGE, s2);
+    queue_fill(s2, b, 2 * PAGE, 0xCC);
+    OK(weir_pool_free(pool, before, s0));
+    OK(weir_pool_free(pool, behind, s0));
+    void *c = alloc(pool, 4 * PAGE, s0);
+    queue_fill(s0, c, 4 * PAGE, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
 /* The per-stream policy: a request that can't be met waits for all events; a later one finds the block. */
 static void play_per_stream(void) {
     struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 10);
@@ -169,8 +202,9 @@ static const struct {
     {WEIR__SITE_DEVICE_WAIT, "device_wait", play_device_wait},
     {WEIR__SITE_DEVICE_WAIT, "noted", play_noted},
     {WEIR__SITE_FREE_AFTER, "free_after", play_free_after},
-    {WEIR__SITE_HOST_WAIT, "move", play_move},
-    {WEIR__SITE_PAGE_MOVE, "move", play_move},
+    {WEIR__SITE_DEVICE_WAIT, "move", play_move},
+    {WEIR__SITE_HOST_WAIT, "halves", play_halves},
+    {WEIR__SITE_PAGE_MOVE, "old_place", play_old_place},
     {WEIR__SITE_HOST_WAIT, "per_stream", play_per_stream},
     {WEIR__SITE_MARK_PASSED, "marked", play_marked},
     {WEIR__SITE_MARK_PASSED, "per_stream", play_per_stream},

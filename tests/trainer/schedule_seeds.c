@@ -78,9 +78,9 @@ struct scene {
 };
 
 static const struct scene scenes[] = {
-    {"two ranks", 2, 2, 1312 << 10, "latency", "backed", 0},
-    {"four ranks", 4, 2, 1008 << 10, "latency", "unbacked", 0},
-    {"four ranks, footprint", 4, 2, 1008 << 10, "footprint", "unbacked", 0},
+    {"two ranks", 2, 2, 1392 << 10, "latency", "backed", 0},
+    {"four ranks", 4, 2, 1088 << 10, "latency", "unbacked", 0},
+    {"four ranks, footprint", 4, 2, 1088 << 10, "footprint", "unbacked", 0},
     {"out of memory", 2, 1, 1120 << 10, "latency", "unbacked", 3},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes };

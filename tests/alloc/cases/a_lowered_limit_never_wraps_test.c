@@ -99,35 +99,35 @@ struct waiting {
 
 static void *ask(void *argument) {
     struct waiting *waiting = argument;
-    waiting->status = weir_pool_alloc(waiting->pool, 400 * MIB, s0, &waiting->block);
+    waiting->status = weir_pool_alloc(waiting->pool, HALVES_ASKED * PAGE, s0, &waiting->block);
     return NULL;
 }
 
 static void lower_under_a_wait(struct weir_pool *pool) {
-    void *holes[8], *posts[8];
-    for (int i = 0; i < 8; i++) {
-        holes[i] = alloc(pool, 64 * MIB, s1);
-        posts[i] = alloc(pool, 64 * MIB, s1);
-    }
+    weir_stream s2 = new_stream();
+    OK(weir_pool_set_limit(pool, HALVES_PAGES * PAGE));
+    struct halves halves = make_halves(pool, s1, s2);
     struct gate *gate = put_gate(s1);
-    for (int i = 0; i < 8; i++) OK(weir_pool_free(pool, holes[i], s1));
+    OK(weir_pool_free(pool, halves.first, s1));
+    OK(weir_pool_free(pool, halves.second, s2));
     struct waiting waiting = {.pool = pool};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask, &waiting), 0);
     while (stats_of(pool).host_waits == 0) {
     }
-    OK(weir_pool_set_limit(pool, 600 * MIB)); /* 512 are live */
+    OK(weir_pool_set_limit(pool, HALVES_ASKED * PAGE)); /* and a page is live */
     open_gate(gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(waiting.status, WEIR_OUT_OF_MEMORY);
     assert_null(waiting.block);
     OK(weir_pool_check(pool));
-    OK(weir_pool_set_limit(pool, GIB));
+    OK(weir_pool_set_limit(pool, HALVES_PAGES * PAGE));
     ask(&waiting);
     assert_int_equal(waiting.status, WEIR_OK);
     OK(weir_pool_free(pool, waiting.block, s0));
-    for (int i = 0; i < 8; i++) OK(weir_pool_free(pool, posts[i], s1));
+    OK(weir_pool_free(pool, halves.post, s1));
     OK(weir_device_synchronize(test_device()));
+    OK(weir_stream_destroy(test_device(), s2));
 }
 
 static void a_waiting_request_heeds_the_new_limit(void **state) {

@@ -97,15 +97,15 @@ static void new_owner_keeps_its_bytes(weir_stream stream, void *block, size_t by
 
 static void reuse_after_free(struct weir_pool *pool) {
     weir_stream old = new_stream();
-    void *a = alloc(pool, 1 * MIB, old);
+    void *a = alloc(pool, PAGE, old);
     struct gate *gate = put_gate(old);
-    queue_fill(old, a, 1 * MIB, 0xAA);
+    queue_fill(old, a, PAGE, 0xAA);
     OK(weir_pool_free(pool, a, old));
     OK(weir_stream_destroy(test_device(), old));
     weir_stream fresh = stream_with_the_handle(old);
-    void *b = alloc(pool, 1 * MIB, fresh);
+    void *b = alloc(pool, PAGE, fresh);
     assert_ptr_equal(a, b); /* there is no other */
-    new_owner_keeps_its_bytes(fresh, b, 1 * MIB, gate);
+    new_owner_keeps_its_bytes(fresh, b, PAGE, gate);
     OK(weir_pool_free(pool, b, fresh));
     OK(weir_stream_destroy(test_device(), fresh));
     destroy_others();
@@ -119,16 +119,16 @@ static void work_of_the_dead_stream_is_waited_for(void **state) {
 /* The old stream had only noted the block, and was destroyed before the free. */
 static void reuse_after_note(struct weir_pool *pool) {
     weir_stream old = new_stream(), owner = new_stream();
-    void *a = alloc(pool, 1 * MIB, owner);
+    void *a = alloc(pool, PAGE, owner);
     struct gate *gate = put_gate(old);
-    queue_fill(old, a, 1 * MIB, 0xAA);
+    queue_fill(old, a, PAGE, 0xAA);
     OK(weir_pool_note(pool, a, old));
     OK(weir_stream_destroy(test_device(), old));
     weir_stream fresh = stream_with_the_handle(old);
     OK(weir_pool_free(pool, a, owner));
-    void *b = alloc(pool, 1 * MIB, fresh);
+    void *b = alloc(pool, PAGE, fresh);
     assert_ptr_equal(a, b);
-    new_owner_keeps_its_bytes(fresh, b, 1 * MIB, gate);
+    new_owner_keeps_its_bytes(fresh, b, PAGE, gate);
     OK(weir_pool_free(pool, b, fresh));
     OK(weir_stream_destroy(test_device(), fresh));
     OK(weir_stream_destroy(test_device(), owner));
@@ -143,18 +143,18 @@ static void a_note_of_the_dead_stream_stays_one(void **state) {
 /* Allocated on the old stream, which is gone when the block is freed, on the new one of the same handle. */
 static void free_after_reuse(struct weir_pool *pool) {
     weir_stream old = new_stream();
-    void *a = alloc(pool, 1 * MIB, old);
-    queue_fill(old, a, 1 * MIB, 0xAA);
+    void *a = alloc(pool, PAGE, old);
+    queue_fill(old, a, PAGE, 0xAA);
     OK(weir_stream_synchronize(test_device(), old)); /* the free promises that all uses are before it */
     OK(weir_stream_destroy(test_device(), old));
     weir_stream fresh = stream_with_the_handle(old);
     struct gate *gate = put_gate(fresh);
-    queue_fill(fresh, a, 1 * MIB, 0xCC);
+    queue_fill(fresh, a, PAGE, 0xCC);
     OK(weir_pool_free(pool, a, fresh));
     weir_stream third = new_stream();
-    void *b = alloc(pool, 1 * MIB, third);
+    void *b = alloc(pool, PAGE, third);
     assert_ptr_equal(a, b);
-    new_owner_keeps_its_bytes(third, b, 1 * MIB, gate);
+    new_owner_keeps_its_bytes(third, b, PAGE, gate);
     OK(weir_pool_free(pool, b, third));
     OK(weir_stream_destroy(test_device(), third));
     OK(weir_stream_destroy(test_device(), fresh));

@@ -104,29 +104,19 @@ static void a_request_waits_for_as_many_as_it_needs(void **state) {
 
 /* ---- the gate never opens ------------------------------------------------------------------------------------------ */
 
-/* Pages in holes that s1, behind the gate, still uses: they can be moved only after that, so the host must wait. */
-struct holes {
-    void *hole[8], *post[8];
-    struct gate *gate;
-};
-
-static struct holes free_holes(struct weir_pool *pool) {
-    struct holes holes;
-    for (int i = 0; i < 8; i++) {
-        holes.hole[i] = alloc(pool, 16 * MIB, s1);
-        holes.post[i] = alloc(pool, 16 * MIB, s1);
-    }
+/* The page across what s1, behind the gate, and s2 gave back is no one's until both are complete: the host must wait. */
+static struct gate *free_halves(struct weir_pool *pool, struct halves *halves) {
+    *halves = make_halves(pool, s1, s2);
     OK(weir_stream_synchronize(test_device(), s1));
-    holes.gate = put_gate(s1);
-    for (int i = 0; i < 8; i++) {
-        queue_fill(s1, holes.hole[i], 16 * MIB, 0xAA);
-        OK(weir_pool_free(pool, holes.hole[i], s1));
-    }
-    return holes;
+    struct gate *gate = put_gate(s1);
+    queue_fill(s1, halves->first, HALF_BYTES, 0xAA);
+    OK(weir_pool_free(pool, halves->first, s1));
+    OK(weir_pool_free(pool, halves->second, s2));
+    return gate;
 }
 
-static void free_posts(struct weir_pool *pool, struct holes *holes) {
-    for (int i = 0; i < 8; i++) OK(weir_pool_free(pool, holes->post[i], s1));
+static void free_post(struct weir_pool *pool, const struct halves *halves) {
+    OK(weir_pool_free(pool, halves->post, s1));
     OK(weir_device_synchronize(test_device()));
 }
 
@@ -134,18 +124,19 @@ static void a_wait_that_does_not_end_is_given_up_once(void **state) {
     (void)state;
     const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT};
     for (int i = 0; i < 2; i++) {
-        struct weir_pool *pool = open_impatient_case(policies[i], 256 * MIB, LIMIT_NS);
-        struct holes holes = free_holes(pool);
+        struct weir_pool *pool = open_impatient_case(policies[i], HALVES_PAGES * PAGE, LIMIT_NS);
+        struct halves halves;
+        struct gate *gate = free_halves(pool, &halves);
         const uint64_t since_ns = now_ns();
-        expect_refused(pool, 100 * MIB, s0);
+        expect_refused(pool, HALVES_ASKED * PAGE, s0);
         assert_true(now_ns() - since_ns >= LIMIT_NS); /* in vain, but for so long */
         assert_int_equal(stats_of(pool).host_waits, 1);
         assert_true(stats_of(pool).host_wait_ns < 400 * LIMIT_NS);
-        open_gate(holes.gate);
-        void *b = alloc(pool, 100 * MIB, s0); /* the very same request, now that it can be served */
-        fill_and_check(s0, b, 100 * MIB);
+        open_gate(gate);
+        void *b = alloc(pool, HALVES_ASKED * PAGE, s0); /* the very same request, now that it can be served */
+        fill_and_check(s0, b, HALVES_ASKED * PAGE);
         OK(weir_pool_free(pool, b, s0));
-        free_posts(pool, &holes);
+        free_post(pool, &halves);
         close_pool(pool);
     }
 }
@@ -184,32 +175,33 @@ struct waiting {
 
 static void *ask(void *argument) {
     struct waiting *waiting = argument;
-    waiting->status = weir_pool_alloc(waiting->pool, 100 * MIB, s0, &waiting->block);
+    waiting->status = weir_pool_alloc(waiting->pool, HALVES_ASKED * PAGE, s0, &waiting->block);
     return NULL;
 }
 
 /* One thread waits for pages; another one, whose request needs none of them, is served meanwhile. */
 static void serve_others_meanwhile(struct weir_pool *pool) {
-    struct holes holes = free_holes(pool);
+    struct halves halves;
+    struct gate *gate = free_halves(pool, &halves);
     struct waiting waiting = {.pool = pool};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask, &waiting), 0);
     while (stats_of(pool).host_waits == 0) {
     }
-    void *mine = alloc(pool, 8 * MIB, s1); /* of s1's own holes */
+    void *mine = alloc(pool, PAGE, s1); /* of what is s1's own */
     OK(weir_pool_free(pool, mine, s1));
     OK(weir_pool_check(pool));
-    open_gate(holes.gate);
+    open_gate(gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(waiting.status, WEIR_OK);
-    fill_and_check(s0, waiting.block, 100 * MIB);
+    fill_and_check(s0, waiting.block, HALVES_ASKED * PAGE);
     OK(weir_pool_free(pool, waiting.block, s0));
-    free_posts(pool, &holes);
+    free_post(pool, &halves);
 }
 
 static void other_requests_are_served_meanwhile(void **state) {
     (void)state;
-    with_shared_pools(256 * MIB, serve_others_meanwhile);
+    with_shared_pools(HALVES_PAGES * PAGE, serve_others_meanwhile);
 }
 
 static int open_streams(void **state) {

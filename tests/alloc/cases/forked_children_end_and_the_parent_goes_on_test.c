@@ -132,24 +132,26 @@ static void children_forked_while_others_allocate(void **state) {
     expect_the_parent_is_as_it_was();
 }
 
-/* The pool waits on the host for a stream that stands, in a thread that a child does not have. */
+/* What is left but for the live block and the one beside the halves: it can be had with the page across them alone. */
 static void *wait_for_pages(void *argument) {
     void **at = argument;
-    *at = alloc(pool, 200 * MIB, stream);
+    const struct weir_pool_stats stats = stats_of(pool);
+    const size_t block_pages = (BLOCK_BYTES + PAGE - 1) / PAGE;
+    *at = alloc(pool, stats.limit_bytes - (block_pages + 1) * PAGE, stream);
     return NULL;
 }
 
+/* The pool waits on the host for a stream that stands, in a thread that a child does not have. */
 static void children_forked_while_the_pool_waits(void **state) {
     (void)state;
-    weir_stream other = new_stream();
-    void *holes[6], *posts[6], *waited_for = NULL;
-    for (int i = 0; i < 6; i++) {
-        holes[i] = alloc(pool, 24 * MIB, other);
-        posts[i] = alloc(pool, 4 * MIB, other);
-    }
+    weir_stream other = new_stream(), third = new_stream();
+    void *waited_for = NULL;
+    OK(weir_device_synchronize(test_device()));
     OK(weir_pool_trim(pool, 0));
+    struct halves halves = make_halves(pool, other, third);
     struct gate *gate = put_gate(other);
-    for (int i = 0; i < 6; i++) OK(weir_pool_free(pool, holes[i], other));
+    OK(weir_pool_free(pool, halves.first, other));
+    OK(weir_pool_free(pool, halves.second, third));
     const uint64_t waits = stats_of(pool).host_waits;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_pages, &waited_for), 0);
@@ -160,9 +162,10 @@ static void children_forked_while_the_pool_waits(void **state) {
     open_gate(gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(weir_pool_free(pool, waited_for, stream));
-    for (int i = 0; i < 6; i++) OK(weir_pool_free(pool, posts[i], other));
+    OK(weir_pool_free(pool, halves.post, other));
     OK(weir_device_synchronize(test_device()));
     OK(weir_stream_destroy(test_device(), other));
+    OK(weir_stream_destroy(test_device(), third));
     expect_the_parent_is_as_it_was();
 }
 

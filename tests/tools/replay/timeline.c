@@ -152,11 +152,11 @@ static json_int_t tick_sum(const json_t *data, size_t member) {
     return sum;
 }
 
-/* Block 3 does not fit between what is live, and lies idle on the other stream. */
+/* Blocks of a page and a half: the page across the first two can be had only once both are unused. */
 static void requests_that_moved_pages_or_waited_are_marked(void **state) {
     (void)state;
-    struct trace trace = trace_of("m 1 16777216 1\nm 2 16777216 0\nm 3 16777216 1\nm 4 16777216 0\n"
-                                  "k 1 500\nf 1\nf 3\nm 5 33554432 0\nk 0 10\n");
+    struct trace trace = trace_of("m 1 3145728 1\nm 2 3145728 2\nm 3 2097152 0\nk 1 500\nf 1\nf 2\n"
+                                  "m 4 65011712 0\nk 0 10\n");
     const struct setup setup = setup_drawn(&trace, 64 * MIB);
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
