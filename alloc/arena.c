@@ -109,10 +109,13 @@ static bool all_borne(const struct weir__extent *of, const struct weir__extent *
     return true;
 }
 
-/* True when the same streams still hold both back: as one extent they are no harder to have. Others stay apart until they
- * are complete; else what one stream may use would wait for another one's work beside it. */
-static bool alike(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
-    return all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order);
+#define SMALL_PART 24 /* of the limit */
+
+/* True for neighbours that are best as one: the same streams still hold both back, or one is small. Large ones that different
+ * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. */
+static bool are_best_as_one(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
+    const size_t small = pool->limit_bytes / SMALL_PART;
+    return a->bytes < small || b->bytes < small || (all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order));
 }
 
 /* Merges two idle neighbours, of which `fresh` is in no index and the other is. Without host memory for the tags they stay
@@ -144,9 +147,9 @@ static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__exten
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent) {
     extent->state = WEIR__IDLE;
     struct weir__extent *previous = extent->previous, *next = extent->next;
-    if (next != NULL && next->state == WEIR__IDLE && alike(pool, extent, next))
+    if (next != NULL && next->state == WEIR__IDLE && are_best_as_one(pool, extent, next))
         extent = join_idle(pool, extent, next, extent);
-    if (previous != NULL && previous->state == WEIR__IDLE && alike(pool, previous, extent))
+    if (previous != NULL && previous->state == WEIR__IDLE && are_best_as_one(pool, previous, extent))
         extent = join_idle(pool, previous, extent, extent);
     prune(pool, extent);
     weir__idle_insert(pool, extent);
