@@ -21,12 +21,27 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
 }
 
 /* Gives: whether there was anything. */
+/* A host function may run, and free, after its stream was destroyed: the handle it names is then nobody's, or already another
+ * stream's. All that had it and may not be over count as users; the last mark of each stands for what it did. */
+static void note_gone(struct weir_pool *pool, struct weir__extent *extent, weir_stream stream) {
+    if (pool->order.not_alive == 0 || extent == NULL) return;
+    for (uint32_t i = 1; i < pool->order.count; i++) {
+        const struct weir__slot *slot = pool->order.slots[i];
+        if (!slot->open || slot->alive || slot->stream != stream) continue;
+        if (weir__extent_tag_reserve(extent, extent->tag_count + 2))
+            weir__extent_tag_add(extent, (struct weir__tag){.slot = i});
+        else
+            weir__log(WEIR__LOG_ERROR, "pool: no host memory to note a destroyed stream");
+    }
+}
+
 static bool empty_inbox(struct weir_pool *pool) {
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
     const bool any = entry != NULL;
     while (entry != NULL) {
         struct weir__inbox_entry *next = entry->next;
         uint32_t slot;
+        note_gone(pool, weir__table_get(&pool->blocks, entry->address), entry->stream);
         if (take_back(pool, (void *)entry->address, entry->stream, &slot) != WEIR_OK)
             weir__log(WEIR__LOG_ERROR, "pool: a free in a host function: %s", weir_last_error()->message);
         free(entry);
