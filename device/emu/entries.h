@@ -128,6 +128,7 @@
     X(cuStreamCopyAttributes, (CUstream to, CUstream from))                                                            \
     X(cuStreamAddCallback, (CUstream stream, CUstreamCallback function, void *argument, unsigned flags))               \
     X(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags))                                        \
+    X(cuCtxRecordEvent, (CUcontext context, CUevent event))                                                            \
     X(cuStreamGetCtx_v2, (CUstream stream, CUcontext * context, CUgreenCtx * green))
 
 #define EMU_KERNEL_LIST(X)                                                                                             \

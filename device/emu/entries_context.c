@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries for contexts beyond those that the library uses, and for access between devices. */
+#include "device/emu/capture.h"
 #include "device/emu/emu.h"
 #include "device/emu/enter.h"
+#include "device/emu/event.h"
 #include "device/emu/figures.h"
 #include "device/emu/queue.h"
 #include "device/emu/submit.h"
@@ -69,6 +71,16 @@ CUresult cuCtxSynchronize_v2(CUcontext named) {
     if (code != CUDA_SUCCESS) return code;
     const CUcontext context = context_of(named);
     return emu_leave(context != NULL ? emu_context_wait_asked(context) : CUDA_ERROR_INVALID_CONTEXT);
+}
+
+CUresult cuCtxRecordEvent(CUcontext named, CUevent event) {
+    CUresult code = emu_enter(EMU_AT_cuCtxRecordEvent, NULL);
+    if (code != CUDA_SUCCESS) return code;
+    const CUcontext context = context_of(named);
+    if (context == NULL) return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (!emu_event_alive(event) || event->context != context) return emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    code = emu_capture_check_context(context);
+    return emu_leave(code == CUDA_SUCCESS ? emu_event_record_all(event) : code);
 }
 
 CUresult cuCtxGetId(CUcontext named, unsigned long long *id) {

@@ -24,12 +24,12 @@ static void find_device(void *self, const struct emu_piece *piece) {
     if (*device < 0) *device = piece->device;
 }
 
-/* The queue of a stream; the legacy stream is that of the device where the bytes lie. */
+/* The queue of a stream; a default stream is that of the device where the bytes lie. */
 static struct emu_queue *queue_of(CUstream stream, const void *address, size_t bytes) {
     CUdevice device = -1;
     CUcontext context = NULL;
     struct emu_queue *queue = NULL;
-    if (stream == NULL || stream == CU_STREAM_LEGACY)
+    if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         emu_memory_pieces((uintptr_t)address, bytes, find_device, &device);
     if (device >= 0) context = emu_contexts(device);
     while (context != NULL && !context->primary) context = context->next;

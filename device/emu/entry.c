@@ -38,6 +38,7 @@ static bool may_switch(enum emu_entry entry) {
     case EMU_AT_cuMemsetD8Async:
     case EMU_AT_cuLaunchHostFunc:
     case EMU_AT_cuEventRecord:
+    case EMU_AT_cuCtxRecordEvent:
     case EMU_AT_cuStreamWaitEvent:
     case EMU_AT_cuLaunchKernel:
     case EMU_AT_cuLaunchKernelEx:
@@ -75,6 +76,7 @@ static enum emu_class class_of(enum emu_entry entry) {
         return EMU_CLASS_MEMORY;
     case EMU_AT_cuEventRecord:
     case EMU_AT_cuEventRecordWithFlags:
+    case EMU_AT_cuCtxRecordEvent:
     case EMU_AT_cuStreamWaitEvent:
         return EMU_CLASS_ORDER;
     case EMU_AT_cuStreamSynchronize:

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/emu/event.h"
 
+#include <stdlib.h>
+
 #include "device/emu/capture.h"
 #include "device/emu/clock.h"
 
@@ -41,10 +43,13 @@ void emu_events_leave_capture(struct emu_capture *capture) {
 
 /* The push may wait for room, and another thread may record or destroy the event meanwhile: the record with the higher
  * number wins, whoever publishes last. */
-CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
-    if (event->context != queue->context) return CUDA_ERROR_INVALID_HANDLE;
+static CUresult record(CUevent event, struct emu_queue *queue, struct emu_point *after, size_t after_count) {
     const uint64_t sequence = ++event->started;
-    const struct emu_operation record = {.kind = EMU_RECORD, .described = true, .record = {event, sequence}};
+    const struct emu_operation record = {.kind = EMU_RECORD,
+                                         .described = true,
+                                         .after_many = after,
+                                         .after_many_count = after_count,
+                                         .record = {event, sequence}};
     struct emu_point point;
     const CUresult code = emu_queue_push(queue, &record, &point);
     if (code != CUDA_SUCCESS || sequence <= event->born || sequence <= event->recorded) return code;
@@ -55,6 +60,28 @@ CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
     emu_watch_drop(&event->moment);
     event->moment = emu_watch_now(queue);
     return CUDA_SUCCESS;
+}
+
+CUresult emu_event_record(CUevent event, struct emu_queue *queue) {
+    return event->context == queue->context ? record(event, queue, NULL, 0) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* A queue of its own, which no stream has, comes after the ends of all others. */
+CUresult emu_event_record_all(CUevent event) {
+    const CUcontext context = event->context;
+    size_t queues = 0, count = 0;
+    struct emu_queue *own = emu_queue_take(context, false);
+    if (own == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next) queues++;
+    struct emu_point *ends = calloc(queues, sizeof *ends);
+    for (struct emu_queue *queue = context->queues; queue != NULL && ends != NULL; queue = queue->next) {
+        emu_watch_join_queue(own, queue);
+        if (queue->completed != queue->pushed) ends[count++] = emu_queue_end(queue);
+    }
+    const CUresult code = ends != NULL ? record(event, own, ends, count) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (code != CUDA_SUCCESS) free(ends);
+    emu_queue_give(own);
+    return code;
 }
 
 struct emu_point emu_event_point(CUevent event) {

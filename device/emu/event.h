@@ -27,6 +27,8 @@ CUresult emu_event_create(CUcontext context, unsigned flags, CUevent *event);
 CUresult emu_event_destroy(CUevent event);
 bool emu_event_alive(CUevent event);
 CUresult emu_event_record(CUevent event, struct emu_queue *queue);
+/* The same for all that is queued in the event's context now, whatever the stream. */
+CUresult emu_event_record_all(CUevent event);
 /* The point that the event stands for now; position 0 when it was never recorded. */
 struct emu_point emu_event_point(CUevent event);
 /* Has the latest record passed? CUDA_ERROR_NOT_READY. The host has seen it then. */

@@ -43,5 +43,6 @@ call.cuMemcpy*           = 2.3 us                 # as gh200
 call.cuMemset*           = 2.3 us                 # as gh200
 call.cuLaunch*           = 5 us                   # as gh200
 call.cuEventRecord       = 0.5 us                 # as gh200
+call.cuCtxRecordEvent    = 0.5 us                 # as cuEventRecord
 call.cuEventCreate       = 2.4 us                 # as gh200
 call.cuEventDestroy      = 2.6 us                 # as gh200

@@ -42,5 +42,6 @@ call.cuMemcpy*           = 2.3 us         # taco-project/FlexKV pull request 193
 call.cuMemset*           = 2.3 us         # assumption: as a copy
 call.cuLaunch*           = 5 us           # assumption; kernels and host functions
 call.cuEventRecord       = 0.5 us         # cms-patatrack/pixeltrack-standalone issue 218
+call.cuCtxRecordEvent    = 0.5 us         # as cuEventRecord
 call.cuEventCreate       = 2.4 us         # pytorch/pytorch pull request 78279
 call.cuEventDestroy      = 2.6 us         # the same
