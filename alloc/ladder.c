@@ -285,6 +285,32 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
     return idle_pages_in_the_end(pool) >= needed && wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
+/* ---- requests that name no stream: none can wait on the device, so what they get is complete --------------------- */
+
+/* Pages of complete idle extents. */
+static bool move_complete(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                          struct weir__choice *choice) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    choice->use = WEIR__USE_COMPLETE;
+    choice->window = *look(pool, request, seen, choice->use, ANY_WORK);
+    if (choice->window.first == NULL) return false;
+    const size_t missing = deal_out(pool, request, choice);
+    if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;
+    const size_t needed = choice->window.idle_pages + choice->window.returned + missing;
+    size_t found = 0;
+    if (missing > 0) weir__ladder_donors(pool, &asker, choice->use, needed, NULL, 0, &found);
+    return missing == 0 || found == needed;
+}
+
+/* For what a stream would get by waiting, the host waits. */
+static bool wait_in_place(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                          struct weir__choice *choice) {
+    struct weir__extent *fit = oldest_fit(pool, request);
+    if (fit != NULL) return wait_on_host(fit, choice);
+    return (return_pages(pool, request, seen, WEIR__USE_ANY, choice) || move_pages(pool, request, seen, choice)) &&
+           wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
+}
+
 /* ---- the ladder ------------------------------------------------------------------------------------------------- */
 
 typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
@@ -295,11 +321,14 @@ static step_fn *const latency_steps[] = {take_ordered,   return_ordered, take_co
                                          wait_on_device, move_pages,     NULL};
 static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_complete, wait_on_device,
                                            take_new_pages, move_pages,     NULL};
+static step_fn *const any_steps[] = {take_ordered,  return_ordered, take_complete, take_new_pages,
+                                     move_complete, wait_in_place,  NULL};
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request) {
     struct weir__choice choice = {0};
     struct look seen = {0};
     step_fn *const *steps = pool->policy->name == WEIR_POLICY_FOOTPRINT ? footprint_steps : latency_steps;
+    if (request->slot == pool->order.any) steps = any_steps;
     for (int i = 0; steps[i] != NULL; i++) {
         if (request->host_function && i == DRIVERLESS_STEPS) return (struct weir__choice){.step = WEIR__NO_DRIVER};
         choice = (struct weir__choice){0};

@@ -54,6 +54,13 @@ static void observe_time(struct weir_pool *pool) {
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
+static void stream_created(void *self, weir_stream stream) {
+    struct weir_pool *pool = self;
+    weir__pool_begin(pool);
+    weir__order_stream_created(&pool->order, stream);
+    weir__pool_end(pool);
+}
+
 static void stream_destroyed(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
     weir__pool_begin(pool);
@@ -69,6 +76,7 @@ void weir__pool_observe(struct weir_pool *pool) {
         .event_recorded = event_recorded,
         .event_destroyed = event_destroyed,
         .stream_waited = stream_waited,
+        .stream_created = stream_created,
         .stream_destroyed = stream_destroyed,
         .stream_synchronized = stream_synchronized,
         .event_synchronized = event_synchronized,

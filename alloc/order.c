@@ -8,9 +8,6 @@
 
 #include "alloc/spent.h"
 
-/* The legacy stream has two names; the key of a table must not be 0. */
-static uintptr_t key_of(weir_stream stream) { return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; }
-
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
 static bool grow_slots(struct weir__order *order) {
@@ -47,26 +44,99 @@ static uint32_t unused_slot(struct weir__order *order) {
 }
 
 uint32_t weir__order_find(const struct weir__order *order, weir_stream stream) {
-    const struct weir__slot *slot = weir__table_get(&order->by_stream, key_of(stream));
+    const struct weir__slot *slot = weir__table_get(&order->by_stream, weir__stream_key(stream));
     return slot == NULL ? WEIR__SLOT_NONE : slot->number;
+}
+
+static enum weir__slot_kind kind_of(const struct weir__order *order, weir_stream stream) {
+    if (stream == WEIR__ANY_STREAM) return WEIR__KIND_ANY;
+    if (stream == CU_STREAM_PER_THREAD) return WEIR__KIND_THREAD;
+    const bool stays = stream == NULL || stream == CU_STREAM_LEGACY || weir__device_has_stream(order->device, stream);
+    return stays ? WEIR__KIND_STREAM : WEIR__KIND_FOREIGN;
+}
+
+/* 0 where the driver has no such numbers, or can't be asked here. */
+static CUresult read_id(const struct weir__order *order, weir_stream stream, unsigned long long *id) {
+    *id = 0;
+    if (order->device->driver->stream_id == NULL || weir__device_enter(order->device) != WEIR_OK) return CUDA_SUCCESS;
+    CUresult code = order->device->driver->stream_id(stream, id);
+    weir__device_leave(order->device);
+    return code;
+}
+
+/* The stream is gone, and nobody has said so: what it did last is after no mark but those that are there. */
+static void lose(struct weir__order *order, struct weir__slot *slot) {
+    weir__table_take(&order->by_stream, slot->key);
+    slot->final_tick = slot->tick;
+    slot->alive = slot->wants_mark = false;
+    slot->lost = true;
+    order->not_alive++;
+    order->lost++;
+}
+
+static void lose_ended(struct weir__order *order, struct weir__slot *slot) {
+    if (slot->alive && slot->kind == WEIR__KIND_THREAD && weir__thread_has_ended(slot->thread)) lose(order, slot);
 }
 
 uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
     if (!weir__table_reserve(&order->by_stream)) return WEIR__SLOT_NONE;
+    enum weir__slot_kind kind = kind_of(order, stream);
+    struct weir__thread *thread = kind == WEIR__KIND_THREAD ? weir__thread_self() : NULL;
+    if (kind == WEIR__KIND_THREAD && thread == NULL) return WEIR__SLOT_NONE;
+    for (uint32_t i = 1; i < order->count; i++) lose_ended(order, order->slots[i]);
     uint32_t i = unused_slot(order);
-    if (i == WEIR__SLOT_NONE) return i;
+    if (i == WEIR__SLOT_NONE) {
+        if (thread != NULL) weir__thread_release(thread);
+        return i;
+    }
     struct weir__slot *slot = order->slots[i];
     assert(slot->oldest == NULL && slot->idle[0].root == NULL && slot->idle[1].root == NULL);
     slot->stream = stream;
+    slot->key = weir__stream_key(stream);
+    slot->kind = kind;
+    slot->thread = thread;
+    slot->unordered = kind == WEIR__KIND_ANY;
+    slot->id = 0;
+    if (kind == WEIR__KIND_FOREIGN) read_id(order, stream, &slot->id);
+    if (kind == WEIR__KIND_ANY) order->any = i;
     slot->open = slot->alive = true;
+    slot->lost = false;
     slot->name[0] = 0;
+    if (kind == WEIR__KIND_ANY) strcpy(slot->name, "any stream");
     slot->wants_mark = false;
     memset(slot->after, 0, order->room * sizeof *slot->after);
 #define CLEAR(type, field, text) slot->field = 0;
     WEIR_STREAM_STATS_LIST(CLEAR)
 #undef CLEAR
-    weir__table_put(&order->by_stream, key_of(stream), slot);
+    weir__table_put(&order->by_stream, slot->key, slot);
     return i;
+}
+
+enum weir_status weir__order_confirm(struct weir__order *order, uint32_t *slot_number) {
+    struct weir__slot *slot = order->slots[*slot_number];
+    if (slot->kind != WEIR__KIND_FOREIGN || order->device->driver->stream_id == NULL) return WEIR_OK;
+    slot->unordered = weir__in_host_function(); /* it can't be asked there */
+    if (slot->unordered) return WEIR_OK;
+    unsigned long long id;
+    enum weir_status status = weir__device_check(order->device, read_id(order, slot->stream, &id), "cuStreamGetId");
+    if (status != WEIR_OK || (id == slot->id && id != 0)) return status;
+    lose(order, slot);
+    *slot_number = weir__order_add(order, slot->stream);
+    if (*slot_number != WEIR__SLOT_NONE) return WEIR_OK;
+    return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+}
+
+void weir__order_stream_created(struct weir__order *order, weir_stream stream) {
+    uint32_t slot = weir__order_find(order, stream);
+    if (slot != WEIR__SLOT_NONE) lose(order, order->slots[slot]);
+}
+
+weir_stream weir__order_handle(const struct weir__order *order, uint32_t slot_number, bool named) {
+    const struct weir__slot *slot = order->slots[slot_number];
+    const bool usable =
+        slot->alive && (slot->kind == WEIR__KIND_STREAM || (slot->kind == WEIR__KIND_FOREIGN && named) ||
+                        (slot->kind == WEIR__KIND_THREAD && weir__thread_is_self(slot->thread)));
+    return usable ? slot->stream : WEIR__ANY_STREAM;
 }
 
 bool weir__order_is_over(const struct weir__order *order, uint32_t slot_number) {
@@ -79,7 +149,11 @@ void weir__order_forget(struct weir__order *order, uint32_t slot_number) {
     struct weir__slot *slot = order->slots[slot_number];
     assert(weir__order_is_over(order, slot_number) && slot->idle_bytes == 0 && slot->live_bytes == 0);
     slot->open = false;
+    if (slot->thread != NULL) weir__thread_release(slot->thread);
+    slot->thread = NULL;
     order->not_alive--;
+    if (slot->lost) order->lost--;
+    if (order->covered > order->lost) order->covered = order->lost;
 }
 
 /* Another thread may destroy a stream while a call uses it; the destroy waits for such calls. */
@@ -157,41 +231,61 @@ static void append_mark(struct weir__slot *slot, struct weir__mark *mark) {
     slot->mark_count++;
 }
 
-/* The first recorded mark at or after a tick. */
-static struct weir__mark *find_mark(const struct weir__slot *slot, uint64_t tick) {
-    struct weir__mark *mark = slot->oldest;
-    while (mark != NULL && (mark->tick < tick || !mark->recorded)) mark = mark->next;
+/* The first recorded mark at or after a tag: of its slot, else of the context. */
+static struct weir__mark *find_mark(const struct weir__order *order, struct weir__tag tag) {
+    struct weir__mark *mark = order->slots[tag.slot]->oldest;
+    while (mark != NULL && (mark->tick < tag.tick || !mark->recorded)) mark = mark->next;
+    if (mark != NULL || order->any == WEIR__SLOT_NONE) return mark;
+    mark = order->slots[order->any]->oldest;
+    while (mark != NULL && (tag.slot >= mark->covers || mark->ticks[tag.slot] < tag.tick || !mark->recorded))
+        mark = mark->next;
     return mark;
 }
 
+/* On a stream; or, where it is none, for all of the context. */
 static enum weir_status record(struct weir_device *device, struct weir__mark *mark, weir_stream stream) {
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
     if (mark->event == NULL)
         status = weir__device_check(device, device->driver->event_create(&mark->event, CU_EVENT_DISABLE_TIMING),
                                     "cuEventCreate");
-    if (status == WEIR_OK)
+    if (status == WEIR_OK && stream == WEIR__ANY_STREAM)
+        status = weir__device_check(device, device->driver->context_record(device->context, mark->event),
+                                    "cuCtxRecordEvent");
+    else if (status == WEIR_OK)
         status = weir__device_check(device, device->driver->event_record(mark->event, stream), "cuEventRecord");
     weir__device_leave(device);
     return status;
 }
 
-/* Records a mark and gives it with one user, or NULL and why. */
-static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot *slot, enum weir_status *status) {
-    struct weir__mark *mark = calloc(1, sizeof *mark);
+/* The next mark goes here: tags from now on are after it. */
+static uint64_t end_tick(struct weir__slot *slot) {
+    slot->frees_since_mark = 0;
+    slot->bytes_since_mark = 0;
+    return slot->tick++;
+}
+
+static struct weir__mark *new_mark(struct weir__order *order, struct weir__slot *slot, uint32_t covers,
+                                   enum weir_status *status) {
+    const size_t bytes = sizeof(struct weir__mark) + covers * sizeof(uint64_t);
+    struct weir__mark *mark = calloc(1, bytes);
     if (mark == NULL) {
-        *status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a mark of %zu bytes", sizeof *mark);
+        *status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a mark of %zu bytes", bytes);
         return NULL;
     }
     if (order->deterministic && slot->mark_count >= WEIR__MOST_MARKS) thin_out(order, slot);
-    mark->tick = slot->tick++;
-    mark->users = 1;
     if (order->event_count > 0) mark->event = order->events[--order->event_count];
-    slot->frees_since_mark = 0;
-    slot->bytes_since_mark = 0;
+    mark->users = 1;
+    mark->covers = covers;
     append_mark(slot, mark);
     order->order_calls++;
-    weir_stream stream = use_stream(slot);
+    return mark;
+}
+
+/* (unlocks) Records a new mark. Gives it, or NULL and why. */
+static struct weir__mark *finish_mark(struct weir__order *order, struct weir__slot *slot, struct weir__mark *mark,
+                                      weir_stream stream, enum weir_status *status) {
+    use_stream(slot);
     pthread_mutex_unlock(order->lock);
     weir__spend(order->device);
     *status = weir__spent_on_order(order->device, record(order->device, mark, stream));
@@ -207,18 +301,96 @@ static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot
     return NULL;
 }
 
-enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot) {
-    enum weir_status status = WEIR_OK;
-    if (!order->slots[slot]->alive) return WEIR_OK;
-    struct weir__mark *mark = make_mark(order, order->slots[slot], &status);
+static bool captures(const struct weir__driver *driver, weir_stream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult code = driver->stream_is_capturing(stream, &status);
+    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+/* WEIR_NOT_SUPPORTED while a stream is seen to capture: what is asked of the legacy stream or the whole context would make
+ * the capture invalid. The legacy stream answers for all blocking ones; a non-blocking one must be known. */
+static enum weir_status check_captures(const struct weir__order *order) {
+    const struct weir__driver *driver = order->device->driver;
+    if (driver->stream_is_capturing == NULL) return WEIR_OK;
+    enum weir_status status = weir__device_enter(order->device);
+    if (status != WEIR_OK) return status;
+    bool open = captures(driver, CU_STREAM_LEGACY);
+    for (uint32_t i = 1; i < order->count && !open; i++) {
+        weir_stream stream = weir__order_handle(order, i, false);
+        open = stream != WEIR__ANY_STREAM && captures(driver, stream);
+    }
+    weir__device_leave(order->device);
+    if (!open) return WEIR_OK;
+    return weir__fail(
+        WEIR_NOT_SUPPORTED, 0, NULL,
+        "memory that was freed without a stream, or by one that is gone, is not to be had while a stream captures");
+}
+
+/* (unlocks) Records a mark by a slot's own stream, or one that comes after it, and gives it with one user, or NULL and why. */
+static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot *slot, weir_stream stream,
+                                    enum weir_status *status) {
+    const bool borrowed = stream == CU_STREAM_LEGACY && slot->kind == WEIR__KIND_THREAD;
+    *status = borrowed ? check_captures(order) : WEIR_OK;
+    struct weir__mark *mark = *status == WEIR_OK ? new_mark(order, slot, 0, status) : NULL;
+    if (mark == NULL) return NULL;
+    mark->tick = end_tick(slot);
+    return finish_mark(order, slot, mark, stream, status);
+}
+
+static bool has_context_events(const struct weir__order *order) {
+    return order->device->driver->context_record != NULL && !order->no_context_events;
+}
+
+/* (unlocks) The same for all slots at once. Needs: a driver with such events. WEIR_NOT_SUPPORTED: it refuses them after all. */
+static struct weir__mark *make_context_mark(struct weir__order *order, enum weir_status *status) {
+    uint32_t any = order->any != WEIR__SLOT_NONE ? order->any : weir__order_add(order, WEIR__ANY_STREAM);
+    if (any == WEIR__SLOT_NONE) {
+        *status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+        return NULL;
+    }
+    *status = check_captures(order);
+    struct weir__mark *mark = *status == WEIR_OK ? new_mark(order, order->slots[any], order->count, status) : NULL;
+    if (mark == NULL) return NULL;
+    for (uint32_t i = 0; i < order->count; i++) mark->ticks[i] = end_tick(order->slots[i]);
+    mark->tick = mark->ticks[any];
+    mark = finish_mark(order, order->slots[any], mark, WEIR__ANY_STREAM, status);
+    if (*status == WEIR_DRIVER && weir_last_error()->driver_code == CUDA_ERROR_NOT_SUPPORTED) {
+        order->no_context_events = true;
+        *status = WEIR_NOT_SUPPORTED;
+    }
+    return mark;
+}
+
+/* The stream that a mark of a living slot can be recorded on. A thread's default stream is behind the legacy one for all other
+ * threads. WEIR__ANY_STREAM: none. */
+static weir_stream recordable(const struct weir__order *order, const struct weir__slot *slot, bool named) {
+    weir_stream own = weir__order_handle(order, slot->number, named);
+    if (own == WEIR__ANY_STREAM && slot->alive && slot->kind == WEIR__KIND_THREAD) return CU_STREAM_LEGACY;
+    return own;
+}
+
+static enum weir_status settle(struct weir__order *order, struct weir__mark *mark, enum weir_status status) {
     if (mark != NULL) unuse_mark(order, mark);
-    return status;
+    return status == WEIR_NOT_SUPPORTED ? WEIR_OK : status;
+}
+
+enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot_number, bool named) {
+    enum weir_status status = WEIR_OK;
+    struct weir__slot *slot = order->slots[slot_number];
+    lose_ended(order, slot);
+    if (named && slot->alive) status = weir__order_confirm(order, &slot_number);
+    if (status != WEIR_OK || !slot->alive) return status;
+    weir_stream stream = recordable(order, slot, named);
+    if (stream != WEIR__ANY_STREAM) return settle(order, make_mark(order, slot, stream, &status), status);
+    return has_context_events(order) ? settle(order, make_context_mark(order, &status), status) : WEIR_OK;
 }
 
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_number) {
     const struct weir__slot *slot = order->slots[slot_number];
-    return slot->alive && (slot->frees_since_mark >= WEIR__MARK_FREES ||
-                           slot->bytes_since_mark >= WEIR__MARK_GRANULES * order->granule);
+    const size_t granules = slot->kind == WEIR__KIND_FOREIGN ? 1 : WEIR__MARK_GRANULES; /* it can't be made later */
+    return slot->alive &&
+           (slot->frees_since_mark >= WEIR__MARK_FREES || slot->bytes_since_mark >= granules * order->granule);
 }
 
 /* ---- what is known ---------------------------------------------------------------------------------------------- */
@@ -235,7 +407,9 @@ bool weir__order_is_complete(const struct weir__order *order, struct weir__tag t
 }
 
 bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, struct weir__tag tag) {
-    return tag.slot == slot || weir__order_is_complete(order, tag) || tag.tick <= order->slots[slot]->after[tag.slot];
+    if (weir__order_is_complete(order, tag)) return true;
+    if (order->slots[slot]->unordered) return false;
+    return tag.slot == slot || tag.tick <= order->slots[slot]->after[tag.slot];
 }
 
 bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent) {
@@ -250,13 +424,36 @@ bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slo
     return true;
 }
 
+/* What the host has waited for needs no marks any more; polls do the same. */
+static void retire_complete(struct weir__order *order, struct weir__slot *slot) {
+    while (slot->oldest != NULL && slot->oldest->recorded && slot->oldest->tick <= slot->complete) {
+        struct weir__mark *mark = slot->oldest;
+        unlink_mark(slot, mark);
+        retire_mark(order, mark);
+    }
+}
+
+static void raise_to(uint64_t *tick, uint64_t reached) {
+    if (reached > *tick) *tick = reached;
+}
+
+/* A mark of a slot has passed. Needs: the mark is in use, or in no list. */
+static void mark_passed(struct weir__order *order, struct weir__slot *slot, const struct weir__mark *mark) {
+    raise_to(&slot->complete, mark->tick);
+    for (uint32_t i = 0; i < mark->covers; i++) {
+        raise_to(&order->slots[i]->complete, mark->ticks[i]);
+        retire_complete(order, order->slots[i]);
+    }
+}
+
 static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
     bool advanced = false;
+    lose_ended(order, slot);
     while (slot->oldest != NULL && slot->oldest->recorded &&
            weir__wait_event_query(order->device, WEIR__SITE_MARK_PASSED, slot->oldest->event) == CUDA_SUCCESS) {
         struct weir__mark *mark = slot->oldest;
         unlink_mark(slot, mark);
-        if (mark->tick > slot->complete) slot->complete = mark->tick;
+        mark_passed(order, slot, mark);
         retire_mark(order, mark);
         advanced = true;
     }
@@ -273,8 +470,9 @@ bool weir__order_poll(struct weir__order *order) {
 
 /* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
-    if (!slot->alive || slot->frees_since_mark == 0) return false;
-    CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, slot->stream);
+    weir_stream stream = weir__order_handle(order, slot->number, false);
+    if (stream == WEIR__ANY_STREAM || slot->frees_since_mark == 0) return false;
+    CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream);
     if (code != CUDA_SUCCESS) return false;
     slot->complete = slot->tick++;
     slot->frees_since_mark = 0;
@@ -292,22 +490,15 @@ bool weir__order_poll_streams(struct weir__order *order) {
 
 /* ---- waits ------------------------------------------------------------------------------------------------------ */
 
-/* What the host has waited for needs no marks any more; polls do the same. */
-static void retire_complete(struct weir__order *order, struct weir__slot *slot) {
-    while (slot->oldest != NULL && slot->oldest->recorded && slot->oldest->tick <= slot->complete) {
-        struct weir__mark *mark = slot->oldest;
-        unlink_mark(slot, mark);
-        retire_mark(order, mark);
-    }
-}
-
-/* Waits for the whole device: the last resort for slots that are lost. */
+/* Waits for the whole context: the last resort where no mark can be made. */
 static enum weir_status synchronize(struct weir__order *order) {
     uint64_t ticks[order->count];
     uint32_t count = order->count;
+    enum weir_status status = check_captures(order);
+    if (status != WEIR_OK) return status;
     for (uint32_t i = 0; i < count; i++) ticks[i] = order->slots[i]->tick++;
     pthread_mutex_unlock(order->lock);
-    enum weir_status status = weir__device_enter(order->device);
+    status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
         CUresult code = weir__wait_for_device(order->device, WEIR__SITE_LOST_STREAM);
         status = weir__device_check(order->device, code, "cuCtxSynchronize");
@@ -324,14 +515,23 @@ static enum weir_status synchronize(struct weir__order *order) {
 /* A mark at or after a tag, with one user more; NULL: *status says why, or the tag became complete on the way. */
 static struct weir__mark *mark_for(struct weir__order *order, struct weir__tag tag, enum weir_status *status) {
     struct weir__slot *slot = order->slots[tag.slot];
-    struct weir__mark *mark = find_mark(slot, tag.tick);
+    struct weir__mark *mark = find_mark(order, tag);
     if (mark != NULL) {
         mark->users++;
         return mark;
     }
-    if (slot->alive) return make_mark(order, slot, status);
-    *status = synchronize(order);
-    return NULL;
+    lose_ended(order, slot);
+    weir_stream stream = recordable(order, slot, false);
+    if (stream != WEIR__ANY_STREAM) return make_mark(order, slot, stream, status);
+    if (has_context_events(order)) mark = make_context_mark(order, status);
+    if (!has_context_events(order)) *status = synchronize(order);
+    return mark;
+}
+
+/* A slot's stream has been made to wait for a mark of another one. */
+static void learn(struct weir__slot *slot, uint32_t other, const struct weir__mark *mark) {
+    for (uint32_t i = 0; i < mark->covers; i++) raise_to(&slot->after[i], mark->ticks[i]);
+    if (mark->covers == 0) raise_to(&slot->after[other], mark->tick);
 }
 
 enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slot_number, struct weir__tag tag,
@@ -355,7 +555,7 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
     pthread_mutex_lock(order->lock);
     unuse_stream(order, slot);
     if (status == WEIR_OK) {
-        if (mark->tick > slot->after[tag.slot]) slot->after[tag.slot] = mark->tick;
+        learn(slot, tag.slot, mark);
         *waited = true;
     }
     unuse_mark(order, mark);
@@ -386,7 +586,7 @@ enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__t
     pthread_mutex_unlock(order->lock);
     status = wait_for_event(order->device, mark->event, deadline_ns);
     pthread_mutex_lock(order->lock);
-    if (status == WEIR_OK && mark->tick > slot->complete) slot->complete = mark->tick;
+    if (status == WEIR_OK) mark_passed(order, mark->covers > 0 ? order->slots[order->any] : slot, mark);
     unuse_mark(order, mark);
     retire_complete(order, slot);
     return status;
@@ -400,6 +600,38 @@ static bool is_empty(struct weir__order *order, const struct weir__slot *slot) {
     return code == CUDA_SUCCESS;
 }
 
+/* ---- the whole context ------------------------------------------------------------------------------------------ */
+
+static bool is_out_of_reach(const struct weir__order *order, const struct weir__slot *slot) {
+    if (!slot->open || weir__order_handle(order, slot->number, false) != WEIR__ANY_STREAM) return false;
+    return slot->alive ? slot->frees_since_mark > 0 : slot->complete < slot->final_tick;
+}
+
+void weir__order_reach(struct weir__order *order) {
+    enum { LOOKS = 20, PAUSE_NS = 50000 };
+    bool any = false;
+    for (uint32_t i = 1; i < order->count; i++) any = any || is_out_of_reach(order, order->slots[i]);
+    if (order->deterministic || !any || !has_context_events(order)) return;
+    enum weir_status status = WEIR_OK;
+    struct weir__mark *mark = make_context_mark(order, &status);
+    for (int i = 0; i < LOOKS && mark != NULL; i++) {
+        weir__order_poll(order);
+        if (mark->passed) break;
+        pthread_mutex_unlock(order->lock);
+        weir__device_pause(order->device, PAUSE_NS);
+        pthread_mutex_lock(order->lock);
+    }
+    if (mark != NULL) unuse_mark(order, mark);
+}
+
+/* Many slots are lost, and would never be seen to be over. */
+void weir__order_cover_lost(struct weir__order *order) {
+    enum weir_status status = WEIR_OK;
+    if (order->lost < order->covered + WEIR__MOST_LOST || !has_context_events(order)) return;
+    order->covered = order->lost;
+    settle(order, make_context_mark(order, &status), status);
+}
+
 /* Until another call is through with a stream, or for a while. */
 static void wait_for_users(struct weir__order *order) {
     if (!weir__device_takes_turns(order->device)) {
@@ -411,15 +643,21 @@ static void wait_for_users(struct weir__order *order) {
     pthread_mutex_lock(order->lock);
 }
 
+/* The default streams stay, whatever a program asks. */
+static bool goes(weir_stream stream) {
+    return stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && stream != WEIR__ANY_STREAM;
+}
+
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream) {
     uint32_t number = weir__order_find(order, stream);
     if (number == WEIR__SLOT_NONE) return;
     struct weir__slot *slot = order->slots[number];
+    if (!goes(stream)) return;
     if (!order->deterministic && is_empty(order, slot)) {
         slot->final_tick = slot->complete = slot->tick++;
     } else {
         enum weir_status status = WEIR_OK;
-        struct weir__mark *mark = make_mark(order, slot, &status);
+        struct weir__mark *mark = make_mark(order, slot, slot->stream, &status);
         /* It stands for tags that were taken meanwhile too, as all work on the stream came before its destroy. */
         if (mark != NULL) mark->tick = slot->tick++;
         slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
@@ -427,7 +665,7 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     }
     slot->alive = slot->wants_mark = false;
     order->not_alive++;
-    weir__table_take(&order->by_stream, key_of(stream));
+    weir__table_take(&order->by_stream, slot->key);
     while (slot->users > 0 && !slot->alive) wait_for_users(order);
 }
 
@@ -435,8 +673,8 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
 
 enum weir_status weir__order_open(struct weir__order *order, struct weir_device *device, pthread_mutex_t *lock,
                                   size_t granule) {
-    *order =
-        (struct weir__order){.device = device, .lock = lock, .granule = granule, .unused = PTHREAD_COND_INITIALIZER};
+    *order = (struct weir__order){
+        .device = device, .lock = lock, .granule = granule, .any = WEIR__SLOT_NONE, .unused = PTHREAD_COND_INITIALIZER};
     uint32_t gone = grow_slots(order) ? unused_slot(order) : WEIR__SLOT_NONE;
     if (gone == WEIR__SLOT_NONE)
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
@@ -452,6 +690,7 @@ static void close_slot(struct weir__order *order, struct weir__slot *slot) {
         unlink_mark(slot, mark);
         retire_mark(order, mark);
     }
+    if (slot->thread != NULL) weir__thread_release(slot->thread);
     free(slot->after);
     free(slot);
 }

@@ -9,12 +9,25 @@
  * complete the host has seen that a mark at or after the tag has passed
  * deterministic: what the device did is not looked at. `complete` rises by the pool's own waits alone, and marks live until
  *         then, thinned out when they are many
- * lost    a slot whose stream is gone without a mark after its last tags; only a synchronised device completes those
+ * lost    a slot whose stream is gone without a mark after its last tags; a mark of the context completes those
+ * mark of the context   an event that stands for all that was queued in the device's context, on whatever stream, known or
+ *         not: a mark on every slot at once. Where the driver has no such event the host waits for the context instead, when
+ *         the memory is needed
+ *
+ * What may be asked of a slot's stream depends on how much is known of it (kind):
+ *   stream   weir made it, or it can't go (the legacy one): it is there until weir_stream_destroy has been heard
+ *   foreign  made elsewhere: only a call that names it proves that it is there, and its handle may be another stream's by
+ *            now, which its id tells (one cuStreamGetId at first sight, and one at each request and note; 2 context
+ *            switches come with it). Others never touch it: they use marks that are there, or one of the context
+ *   thread   a thread's default stream: its thread alone can name it. Others record on the legacy stream, which comes after
+ *            it; when the thread has ended it is lost
+ *   any      no stream: what a call names that names none. Nothing is in its order but what is complete
  *
  * Invariants.
  *   ticks of a slot never go back, not even when the slot gets another stream; so old knowledge is never wrong
  *   slot.complete < slot.tick;   slot.after[t] < slots[t].tick
  *   a mark is recorded after every tag with a tick <= its own was taken
+ *   a mark of the context stands in the list of the slot `any`; its ticks[t] < slots[t].tick
  *   an event goes back to the spare ones only when no call uses its mark
  *   a stream's destroy goes on only when no call uses the stream
  *
@@ -26,6 +39,7 @@
 #include <pthread.h>
 
 #include "alloc/extent.h"
+#include "alloc/identity.h"
 #include "alloc/index.h"
 #include "alloc/table.h"
 #include "alloc/wait.h"
@@ -37,22 +51,33 @@
 #define WEIR__SLOT_NONE     UINT32_MAX
 #define WEIR__MARK_FREES    64u  /* a mark is recorded after so many frees on a stream, */
 #define WEIR__MARK_GRANULES 128u /* or when so many granules were freed there */
+#define WEIR__MOST_LOST     32u  /* slots that are gone before a mark of the context is made for them */
 #define WEIR__MOST_MARKS    256u /* of a slot in deterministic mode */
 
 struct weir__mark {
     struct weir__mark *next;
     uint64_t tick;
     CUevent event;
-    unsigned users; /* calls that use the event with the lock let go */
-    bool recorded;  /* the driver has accepted the record */
-    bool passed;    /* no longer in the slot's list; the last user retires it */
+    unsigned users;   /* calls that use the event with the lock let go */
+    bool recorded;    /* the driver has accepted the record */
+    bool passed;      /* no longer in the slot's list; the last user retires it */
+    uint32_t covers;  /* of the context: it is a mark of so many slots, */
+    uint64_t ticks[]; /* at these ticks */
 };
+
+enum weir__slot_kind { WEIR__KIND_STREAM, WEIR__KIND_FOREIGN, WEIR__KIND_THREAD, WEIR__KIND_ANY };
 
 struct weir__slot {
     uint32_t number;
     weir_stream stream;
-    bool open, alive; /* open: in use; alive: the stream exists as far as is known */
-    unsigned users;   /* calls that use the stream with the lock let go */
+    uintptr_t key; /* in by_stream, while alive */
+    enum weir__slot_kind kind;
+    unsigned long long id;       /* foreign: its stream's; 0: not known */
+    struct weir__thread *thread; /* thread: whose */
+    bool unordered;              /* nothing that it did can be relied on: only what is complete comes before it */
+    bool lost;                   /* not alive, and nobody said so */
+    bool open, alive;            /* open: in use; alive: the stream exists as far as is known */
+    unsigned users;              /* calls that use the stream with the lock let go */
     char name[32];
     uint64_t tick, complete;
     uint64_t final_tick; /* once not alive: what tags for this slot carry */
@@ -68,14 +93,22 @@ struct weir__slot {
 #undef WEIR__SLOT_FIELD
 };
 
+/* As a program sees it: 0 where a call named none. */
+static inline weir_stream weir__slot_stream(const struct weir__slot *slot) {
+    return slot->kind != WEIR__KIND_ANY ? slot->stream : NULL;
+}
+
 struct weir__order {
     struct weir_device *device;
     pthread_mutex_t *lock;
     size_t granule;
-    bool deterministic; /* polls see nothing */
+    bool deterministic;     /* polls see nothing */
+    bool no_context_events; /* the driver refuses them */
+    uint32_t any;           /* the slot for no stream; WEIR__SLOT_NONE until the first call that names none */
     struct weir__slot **slots;
     uint32_t count, room;
-    uint32_t not_alive; /* open slots whose stream is gone */
+    uint32_t not_alive;     /* open slots whose stream is gone, */
+    uint32_t lost, covered; /* of those, lost ones, and those for which a mark of the context has been made since */
     struct weir__table by_stream;
     pthread_cond_t unused; /* the last user of a dying stream is done */
     CUevent *events;       /* spare ones */
@@ -92,6 +125,13 @@ void weir__order_close(struct weir__order *order);
 uint32_t weir__order_find(const struct weir__order *order, weir_stream stream);
 /* Gives: a slot for a stream that has none; WEIR__SLOT_NONE without host memory. */
 uint32_t weir__order_add(struct weir__order *order, weir_stream stream);
+/* Needs: a call that names the slot's stream. Sees whether the handle still stands for the same stream; when it does not,
+ * the old slot is lost and *slot is a new one. Fails: WEIR_DRIVER when the handle names no stream; WEIR_OUT_OF_HOST_MEMORY. */
+enum weir_status weir__order_confirm(struct weir__order *order, uint32_t *slot);
+/* A stream that weir has just made: one of the same handle that was there before is gone, unheard. */
+void weir__order_stream_created(struct weir__order *order, weir_stream stream);
+/* The stream whose handle names the slot in this call; WEIR__ANY_STREAM when none does. `named`: by the call itself. */
+weir_stream weir__order_handle(const struct weir__order *order, uint32_t slot, bool named);
 /* True when a slot's stream is gone and all that it did is complete, so that extents need not name it any more. */
 bool weir__order_is_over(const struct weir__order *order, uint32_t slot);
 /* Forgets such a slot. Needs: no extent names it. */
@@ -110,9 +150,14 @@ bool weir__order_poll(struct weir__order *order);
 bool weir__order_poll_streams(struct weir__order *order);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
-/* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. Fails: WEIR_DRIVER,
- * WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
-enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot);
+/* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. `named`: by the call.
+ * Where the stream can't be touched, a mark of the context. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
+enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot, bool named);
+/* (unlocks) For streams that can't be asked and have tags after their last mark: records a mark of the context, and gives
+ * an idle device a moment, at most 1 ms, to pass it. */
+void weir__order_reach(struct weir__order *order);
+/* (unlocks) When many slots are lost: records a mark of the context, so that they are seen to be over some day. */
+void weir__order_cover_lost(struct weir__order *order);
 /* (unlocks) Makes a slot's stream run after a tag: it waits for the first sufficient mark, recorded now if there is
  * none. Gives: *waited when the driver was asked to wait. Fails: the driver; nothing is known that was not before. */
 enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slot, struct weir__tag tag, bool *waited);

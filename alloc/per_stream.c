@@ -338,16 +338,17 @@ static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__re
     return WEIR_OK;
 }
 
-/* Drops the tag of the block's own stream: reuse there is in order anyway. */
-static void drop_own_tag(struct weir__extent *extent) {
+/* Drops the tag of the block's own stream: reuse there is in order anyway, if it is one. */
+static void drop_own_tag(const struct weir_pool *pool, struct weir__extent *extent) {
     uint32_t kept = 0;
+    if (extent->home == pool->order.any) return;
     for (uint32_t i = 0; i < extent->tag_count; i++)
         if (extent->tags[i].slot != extent->home) extent->tags[kept++] = extent->tags[i];
     extent->tag_count = kept;
 }
 
 static void per_stream_release(struct weir_pool *pool, struct weir__extent *extent) {
-    drop_own_tag(extent);
+    drop_own_tag(pool, extent);
     for (uint32_t i = 0; i < extent->tag_count; i++) {
         struct weir__slot *slot = pool->order.slots[extent->tags[i].slot];
         slot->wants_mark = slot->wants_mark || (slot->alive && extent->tags[i].tick == slot->tick);
@@ -360,11 +361,10 @@ static void per_stream_release(struct weir_pool *pool, struct weir__extent *exte
 
 /* One event on each stream that noted the block. */
 static void per_stream_after_release(struct weir_pool *pool, uint32_t freed_on) {
-    (void)freed_on;
     for (uint32_t i = 0; i < pool->order.count; i++) {
         if (!pool->order.slots[i]->wants_mark) continue;
         pool->order.slots[i]->wants_mark = false;
-        if (weir__order_mark(&pool->order, i) != WEIR_OK)
+        if (weir__order_mark(&pool->order, i, i == freed_on) != WEIR_OK)
             weir__log(WEIR__LOG_WARN, "pool: an event could not be recorded: %s", weir_last_error()->message);
     }
 }
@@ -384,6 +384,7 @@ static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_by
         if (wait_for_events(pool, deadline_ns) == WEIR_OK) wait_for_streams(pool, deadline_ns);
         weir__account_host_waited(pool, WEIR__SLOT_NONE, since_ns);
     }
+    weir__order_reach(&pool->order);
     weir__order_poll_streams(&pool->order);
     free_complete_blocks(pool); /* also those that another look has seen complete */
     return free_segments(pool, claim_segments(pool, is_over), target_bytes);

@@ -88,15 +88,21 @@ static enum weir_status leave_in_inbox(struct weir_pool *pool, void *block, weir
 
 /* ---- create and destroy ----------------------------------------------------------------------------------------- */
 
+/* Observers are not told: the pool itself is one, and has the turn. */
 static enum weir_status create_stream(struct weir_device *device, weir_stream *out) {
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
     status = weir__device_check(device, device->driver->stream_create(out, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (status == WEIR_OK && !weir__device_add_stream(device, *out)) {
+        device->driver->stream_destroy(*out);
+        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of streams");
+    }
     weir__device_leave(device);
     return status;
 }
 
 static void destroy_stream(struct weir_device *device, weir_stream stream) {
+    weir__device_take_stream(device, stream);
     if (weir__device_enter(device) != WEIR_OK) return;
     weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
     weir__device_leave(device);
@@ -328,20 +334,22 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     return WEIR_OK;
 }
 
-/* Its handle stands for another stream in each thread, so a tag can't name it. */
 static enum weir_status check_stream(const char *call, weir_stream stream) {
-    if (stream != CU_STREAM_PER_THREAD) return WEIR_OK;
+    if (stream == WEIR__ANY_STREAM) return WEIR__INVALID("%s: %p is no stream", call, (void *)stream);
+    if (stream != CU_STREAM_PER_THREAD || !weir__in_host_function()) return WEIR_OK;
     return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
-                      "%s: the per-thread default stream can't be named here; create a stream", call);
+                      "%s: a host function runs in a thread of the driver's, whose default stream can't be meant",
+                      call);
 }
 
-enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
-    if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
-    *out = NULL;
-    enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
-    if (status != WEIR_OK) return status;
-    status = check_stream("weir_pool_alloc", stream);
-    if (status != WEIR_OK) return status;
+/* The slot of a stream that a call names, and the same stream still. */
+static enum weir_status named_slot(struct weir_pool *pool, weir_stream stream, uint32_t *slot) {
+    *slot = weir__slot_for(pool, stream);
+    if (*slot != WEIR__SLOT_NONE) return weir__order_confirm(&pool->order, slot);
+    return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+}
+
+static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
                                     .wait_limit_ns = pool->wait_limit_ns,
@@ -352,17 +360,31 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     weir__pool_begin(pool);
     if (!request.host_function) {
         weir__give_excess_back(pool);
+        if (!pool->deterministic) weir__order_cover_lost(&pool->order);
         weir__forget_gone_in_order(pool);
     }
-    request.slot = weir__slot_for(pool, stream);
-    status = request.slot == WEIR__SLOT_NONE
-                 ? weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams")
-                 : alloc_block(pool, &request, &block);
+    enum weir_status status = named_slot(pool, stream, &request.slot);
+    if (status == WEIR_OK) status = alloc_block(pool, &request, &block);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
     weir__charge(pool, request.slot);
     weir__pool_end(pool);
     return status;
+}
+
+enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
+    *out = NULL;
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
+    if (status == WEIR_OK) status = check_stream("weir_pool_alloc", stream);
+    return status == WEIR_OK ? allocate(pool, bytes, stream, out) : status;
+}
+
+enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_alloc_any: out is NULL");
+    *out = NULL;
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_any");
+    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ANY_STREAM, out) : status;
 }
 
 /* ---- free ------------------------------------------------------------------------------------------------------- */
@@ -387,7 +409,8 @@ static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_
 
 static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot) {
     struct weir__extent *extent;
-    enum weir_status status = find_block(pool, "weir_pool_free", block, &extent);
+    const char *call = stream == WEIR__ANY_STREAM ? "weir_pool_free_any" : "weir_pool_free";
+    enum weir_status status = find_block(pool, call, block, &extent);
     if (status != WEIR_OK) return status;
     *slot = weir__slot_for(pool, stream);
     if (*slot == WEIR__SLOT_NONE)
@@ -397,22 +420,30 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
     return WEIR_OK;
 }
 
-enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
-    if (block == NULL) return WEIR_OK;
-    enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
-    if (status != WEIR_OK) return status;
-    status = check_stream("weir_pool_free", stream);
-    if (status != WEIR_OK) return status;
+static enum weir_status free_block(struct weir_pool *pool, void *block, weir_stream stream) {
     if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
     uint32_t slot;
     weir__pool_begin(pool);
-    status = take_back(pool, block, stream, &slot);
+    enum weir_status status = take_back(pool, block, stream, &slot);
     if (status == WEIR_OK) {
         pool->policy->after_release(pool, slot);
         weir__charge(pool, slot);
     }
     weir__pool_end(pool);
     return status;
+}
+
+enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
+    if (block == NULL) return WEIR_OK;
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
+    if (status == WEIR_OK) status = check_stream("weir_pool_free", stream);
+    return status == WEIR_OK ? free_block(pool, block, stream) : status;
+}
+
+enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block) {
+    if (block == NULL) return WEIR_OK;
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_free_any");
+    return status == WEIR_OK ? free_block(pool, block, WEIR__ANY_STREAM) : status;
 }
 
 /* ---- free after an event ---------------------------------------------------------------------------------------- */
@@ -495,8 +526,9 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     struct weir__extent *extent;
     weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_note", block, &extent);
-    uint32_t slot = status == WEIR_OK ? weir__slot_for(pool, stream) : WEIR__SLOT_NONE;
-    if (status == WEIR_OK && (slot == WEIR__SLOT_NONE || !weir__extent_tag_reserve(extent, extent->tag_count + 2)))
+    uint32_t slot = WEIR__SLOT_NONE;
+    if (status == WEIR_OK) status = named_slot(pool, stream, &slot);
+    if (status == WEIR_OK && !weir__extent_tag_reserve(extent, extent->tag_count + 2))
         status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");
     if (status == WEIR_OK) {
         weir__extent_tag_add(extent, (struct weir__tag){.slot = slot});

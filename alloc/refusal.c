@@ -65,7 +65,7 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
     pool->refusal = weir__parts(pool, request->slot, free_bytes);
     pool->refusal.asked_bytes = request->requested_bytes;
-    pool->refusal.stream = slot->stream;
+    pool->refusal.stream = weir__slot_stream(slot);
     pool->refusal.largest_idle_bytes = pool->policy->largest_idle(pool, request->slot);
     weir__slot_name(pool, request->slot, pool->refused_stream, sizeof pool->refused_stream);
     weir__trace_refused(pool->trace, request->requested_bytes, slot->stream);

@@ -104,7 +104,7 @@ static void shared_release(struct weir_pool *pool, struct weir__extent *extent) 
 
 static void shared_after_release(struct weir_pool *pool, uint32_t slot) {
     if (!weir__order_mark_is_due(&pool->order, slot)) return;
-    if (weir__order_mark(&pool->order, slot) != WEIR_OK)
+    if (weir__order_mark(&pool->order, slot, true) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
     if (weir__order_poll(&pool->order)) weir__settle_complete(pool);
 }
@@ -129,6 +129,7 @@ static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes)
     struct weir__request trim = {.slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns};
     enum weir_status status = WEIR_OK;
     size_t done = 1;
+    if (pool->held_bytes > target_bytes) weir__order_reach(&pool->order);
     while (status == WEIR_OK && pool->held_bytes > target_bytes && (done > 0 || wait_for_more(pool, &trim))) {
         size_t over = pool->held_bytes - target_bytes;
         status = weir__give_back(pool, (over + pool->granule - 1) / pool->granule, &done);

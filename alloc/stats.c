@@ -161,7 +161,8 @@ static bool is_told(const struct weir_pool *pool, uint32_t number) {
 
 static void tell(const struct weir_pool *pool, uint32_t number, struct weir_stream_stats *entry) {
     const struct weir__slot *slot = pool->order.slots[number];
-    *entry = (struct weir_stream_stats){.size = entry->size, .stream = slot->stream, .destroyed = !slot->alive};
+    *entry =
+        (struct weir_stream_stats){.size = entry->size, .stream = weir__slot_stream(slot), .destroyed = !slot->alive};
     weir__slot_name(pool, number, entry->name, sizeof entry->name);
 #define TELL(type, field, text) entry->field = slot->field;
     WEIR_STREAM_STATS_LIST(TELL)

@@ -9,17 +9,12 @@ void weir__tell_handed_out(struct weir_pool *pool, const struct weir__extent *bl
     weir__device_hand_out(pool->device, (const void *)block->address, block->bytes, stream);
 }
 
-/* A stream that is gone, or about to go, has no handle that could be named. */
-static weir_stream name_of(const struct weir_pool *pool, uint32_t slot) {
-    return pool->order.slots[slot]->alive ? pool->order.slots[slot]->stream : WEIR_EMU_ANY_STREAM;
-}
-
 void weir__tell_taken_back(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot, weir_event event) {
     weir_stream named[MOST_NAMED];
     size_t count = 0;
     for (uint32_t i = 0; i < block->tag_count && count < MOST_NAMED - 2; i++)
-        named[count++] = name_of(pool, block->tags[i].slot);
+        named[count++] = weir__order_handle(&pool->order, block->tags[i].slot, false);
     if (count < block->tag_count) named[count++] = WEIR_EMU_ANY_STREAM;
-    if (event == NULL) named[count++] = name_of(pool, slot);
+    if (event == NULL) named[count++] = weir__order_handle(&pool->order, slot, true);
     weir__device_take_back(pool->device, (const void *)block->address, block->bytes, named, count, event);
 }

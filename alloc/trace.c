@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alloc/identity.h"
 #include "alloc/trace_file.h"
 #include "alloc/trace_numbers.h"
 #include "device/cuda_abi.h"
@@ -109,10 +110,6 @@ static void put_two(struct weir__trace *trace, char letter, uint64_t first, uint
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-static uintptr_t stream_key(weir_stream stream) {
-    return stream == CU_STREAM_LEGACY ? 2 : (uintptr_t)stream + 2; /* the legacy stream has two names */
-}
-
 static void stream_line(struct line *line, uint64_t number, const char *name) {
     begin(line, '#');
     add_text(line, " stream");
@@ -137,20 +134,23 @@ static uint64_t number_stream(struct weir__trace *trace, weir_stream stream) {
     bool is_new;
     struct line line;
     char name[32] = "stream ";
-    const uintptr_t key = stream_key(stream);
+    const uintptr_t key = weir__stream_key(stream);
     const uint64_t number = weir__numbers_begin(&trace->streams, key, &is_new);
     if (!is_new && number != WEIR__UNSEEN) {
         weir__numbers_end(&trace->streams, key, number, false);
         return number;
     }
-    snprintf(name, sizeof name, "stream %llu", (unsigned long long)number);
+    if (stream == WEIR__ANY_STREAM)
+        snprintf(name, sizeof name, "any stream");
+    else
+        snprintf(name, sizeof name, "stream %llu", (unsigned long long)number);
     stream_line(&line, number, name);
     publish(trace, &trace->streams, key, number, is_new, &line);
     return number;
 }
 
 static uint64_t stream_number(struct weir__trace *trace, weir_stream stream) {
-    const uint64_t number = weir__numbers_find(&trace->streams, stream_key(stream));
+    const uint64_t number = weir__numbers_find(&trace->streams, weir__stream_key(stream));
     return number != WEIR__UNSEEN ? number : number_stream(trace, stream);
 }
 
@@ -275,9 +275,19 @@ void weir__trace_refused(struct weir__trace *trace, size_t bytes, weir_stream st
     if (!is_off(trace)) put_comment(trace, " refused", bytes, stream_number(trace, stream));
 }
 
+static void put_free_any(struct weir__trace *trace, uint64_t block) {
+    struct line line;
+    begin(&line, 'f');
+    add_number(&line, block);
+    add_text(&line, " *");
+    put(trace, &line);
+}
+
 void weir__trace_free(struct weir__trace *trace, uint64_t block, weir_stream stream, bool own) {
     if (is_off(trace)) return;
-    if (own)
+    if (stream == WEIR__ANY_STREAM)
+        put_free_any(trace, block);
+    else if (own)
         put_number(trace, 'f', block);
     else
         put_two(trace, 'f', block, stream_number(trace, stream));
@@ -362,7 +372,7 @@ void weir__trace_stream_waited(struct weir__trace *trace, weir_stream stream, we
 
 void weir__trace_stream_destroyed(struct weir__trace *trace, weir_stream stream) {
     if (is_off(trace)) return;
-    const uint64_t number = weir__numbers_take(&trace->streams, stream_key(stream));
+    const uint64_t number = weir__numbers_take(&trace->streams, weir__stream_key(stream));
     if (number != WEIR__UNSEEN) put_number(trace, 'x', number);
 }
 

@@ -17,6 +17,7 @@ struct weir__observer {
     void (*event_recorded)(void *self, weir_event event, weir_stream stream);
     void (*event_destroyed)(void *self, weir_event event); /* before the driver's destroy */
     void (*stream_waited)(void *self, weir_stream stream, weir_event event);
+    void (*stream_created)(void *self, weir_stream stream);
     void (*stream_destroyed)(void *self, weir_stream stream); /* before the driver's destroy */
     void (*stream_synchronized)(void *self, weir_stream stream);
     void (*event_synchronized)(void *self, weir_event event); /* also when a query found it passed */
@@ -40,6 +41,9 @@ struct weir_device {
     char profile[32];
     pthread_rwlock_t observers_lock;
     struct weir__observer *observers;
+    pthread_mutex_t made_lock;
+    weir_stream *made; /* streams of weir_stream_create that weir_stream_destroy has not ended */
+    size_t made_count, made_room;
     unsigned references; /* a device that is opened again is the same one */
     struct weir_device *next;
 };
@@ -50,6 +54,12 @@ void weir__device_leave(struct weir_device *device);
 
 /* WEIR_OK, or WEIR_DRIVER with the code, the call and the driver's text. */
 enum weir_status weir__device_check(struct weir_device *device, CUresult code, const char *call);
+
+/* The streams that end by weir_stream_destroy, since weir_stream_create made them, or the library itself: observers hear of
+ * their end. A stream made elsewhere may end unheard. add: false without host memory. take: true when it was one. */
+WEIR_API bool weir__device_add_stream(struct weir_device *device, weir_stream stream);
+WEIR_API bool weir__device_take_stream(struct weir_device *device, weir_stream stream);
+bool weir__device_has_stream(struct weir_device *device, weir_stream stream);
 
 void weir__device_observe(struct weir_device *device, struct weir__observer *observer);
 void weir__device_unobserve(struct weir_device *device, struct weir__observer *observer);

@@ -35,6 +35,8 @@ static enum weir_status fill_table(struct weir__driver *table, void *library, co
     const char *missing = NULL;
 #define FIND(member, symbol, parameters)                                                                               \
     if (!find_entry(library, #symbol, &table->member)) missing = #symbol;
+    WEIR__DRIVER_OPTIONAL_LIST(FIND)
+    missing = NULL;
     WEIR__EMU_LIST(FIND)
     table->emulated = missing == NULL;
     missing = NULL;

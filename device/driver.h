@@ -69,11 +69,22 @@
     X(error_name, cuGetErrorName, (CUresult code, const char **name))                                                  \
     X(error_string, cuGetErrorString, (CUresult code, const char **text))
 
+/* Entries that a driver may lack; the pointer is NULL there.
+ *
+ * stream_id: a number that no other stream of the process ever has, as a handle may. From CUDA 12.0 on.
+ * context_record: the event stands for all that is queued in its context now. From CUDA 12.5 on.
+ * stream_is_capturing: asked of the legacy stream, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT while a blocking one captures. */
+#define WEIR__DRIVER_OPTIONAL_LIST(X)                                                                                  \
+    X(stream_id, cuStreamGetId, (CUstream stream, unsigned long long *id))                                             \
+    X(context_record, cuCtxRecordEvent, (CUcontext context, CUevent event))                                            \
+    X(stream_is_capturing, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))
+
 /* Those that only the emulated driver has stand in device/emu/emu_abi.h: WEIR__EMU_LIST. */
 
 struct weir__driver {
 #define WEIR__DRIVER_MEMBER(member, symbol, parameters) CUresult(*member) parameters;
     WEIR__DRIVER_LIST(WEIR__DRIVER_MEMBER)
+    WEIR__DRIVER_OPTIONAL_LIST(WEIR__DRIVER_MEMBER)
     WEIR__EMU_LIST(WEIR__DRIVER_MEMBER)
 #undef WEIR__DRIVER_MEMBER
     bool emulated;

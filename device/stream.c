@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, events and copies: each call is one driver call in the device's context, then the observers are told. */
+#include <stdlib.h>
+
 #include "device/device.h"
 
 /* Runs `call` of the driver in the device's context; the value is the function's status. */
@@ -14,21 +16,76 @@
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
+/* Room for one stream more. */
+static bool reserve_made(struct weir_device *device) {
+    if (device->made_count < device->made_room) return true;
+    const size_t room = device->made_room == 0 ? 16 : device->made_room * 2;
+    weir_stream *made = realloc(device->made, room * sizeof *made);
+    if (made == NULL) return false;
+    device->made = made;
+    device->made_room = room;
+    return true;
+}
+
+static size_t place_of(const struct weir_device *device, weir_stream stream) {
+    size_t at = 0;
+    while (at < device->made_count && device->made[at] != stream) at++;
+    return at;
+}
+
+bool weir__device_has_stream(struct weir_device *device, weir_stream stream) {
+    pthread_mutex_lock(&device->made_lock);
+    const bool made = place_of(device, stream) < device->made_count;
+    pthread_mutex_unlock(&device->made_lock);
+    return made;
+}
+
+/* A handle that stands there already was destroyed unheard, and given again. */
+bool weir__device_add_stream(struct weir_device *device, weir_stream stream) {
+    pthread_mutex_lock(&device->made_lock);
+    const bool known = place_of(device, stream) < device->made_count, room = known || reserve_made(device);
+    if (!known && room) device->made[device->made_count++] = stream;
+    pthread_mutex_unlock(&device->made_lock);
+    return room;
+}
+
+bool weir__device_take_stream(struct weir_device *device, weir_stream stream) {
+    pthread_mutex_lock(&device->made_lock);
+    const size_t at = place_of(device, stream);
+    const bool made = at < device->made_count;
+    if (made) device->made[at] = device->made[--device->made_count];
+    pthread_mutex_unlock(&device->made_lock);
+    return made;
+}
+
 enum weir_status weir_stream_create(struct weir_device *device, weir_stream *out) {
     if (out == NULL) return WEIR__INVALID("weir_stream_create needs a place for the stream, not NULL");
+    weir_stream stream = NULL;
     enum weir_status status;
     *out = NULL;
-    IN_CONTEXT(device, status, "cuStreamCreate", stream_create(out, CU_STREAM_NON_BLOCKING));
-    return status;
+    IN_CONTEXT(device, status, "cuStreamCreate", stream_create(&stream, CU_STREAM_NON_BLOCKING));
+    if (status != WEIR_OK) return status;
+    if (!weir__device_add_stream(device, stream)) {
+        enum weir_status undone;
+        IN_CONTEXT(device, undone, "cuStreamDestroy", stream_destroy(stream));
+        (void)undone;
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, "realloc", "no host memory for the table of streams");
+    }
+    WEIR__DEVICE_TELL(device, stream_created, (told->self, stream));
+    *out = stream;
+    return WEIR_OK;
 }
 
 /* Observers are told while the stream still lives, so that they can record on it. */
 enum weir_status weir_stream_destroy(struct weir_device *device, weir_stream stream) {
-    if (stream == NULL) return WEIR__INVALID("the default stream can't be destroyed");
+    if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return WEIR__INVALID("the default stream can't be destroyed");
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
     WEIR__DEVICE_TELL(device, stream_destroyed, (told->self, stream));
+    const bool made = weir__device_take_stream(device, stream); /* before another thread can be given the handle */
     status = weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
+    if (status != WEIR_OK && made) weir__device_add_stream(device, stream);
     weir__device_leave(device);
     return status;
 }

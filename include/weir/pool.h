@@ -13,9 +13,12 @@
  * passed; after it the pool is as it was. (6) Any call may come from any thread; no lock is held across a driver call
  * except queries. docs/design.md section 4 has the whole list.
  *
- * Streams: a stream that was named to a pool is destroyed by weir_stream_destroy, so that the pool hears of it: it records
- * events on streams, also on behalf of others. The per-thread default stream (handle 2), which is another stream in each
- * thread, is refused with WEIR_NOT_SUPPORTED. Streams in capture are not supported yet.
+ * Streams: 0 and 1 name the legacy stream, 2 the calling thread's default stream, another one in each thread (not in host
+ * functions). A stream of weir_stream_create that was named to a pool is destroyed by weir_stream_destroy, so that the pool
+ * hears of it: it records events on streams, also on behalf of others. A stream made elsewhere may be destroyed elsewhere: the
+ * pool touches it in calls that name it alone, and asks the driver at each request whether its handle is still the same
+ * stream's (before CUDA 12.0 it can't: there such streams too end by weir_stream_destroy). Streams in capture are not
+ * supported yet.
  *
  * Ownership: the pool owns its memory; a block belongs to the caller from alloc to free. Destroying a pool waits for
  * the device and takes back what is live. */
@@ -99,6 +102,17 @@ WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, 
  * Fails: WEIR_INVALID for an address that is no block's start or is free already, WEIR_OUT_OF_HOST_MEMORY; nothing
  * changes. */
 WEIR_API enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
+
+/* Gives a block that names no stream: ready for use on any stream, at once. So it is only given what is complete, new or moved;
+ * the host may wait, at most the wait limit. Fails as weir_pool_alloc. */
+WEIR_API enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void **out);
+
+/* Takes a block back without naming a stream: it is unused once all that is queued now in the context of the pool's device has
+ * passed, on streams that the pool has never seen too. The host does not wait. Where the driver has no event for a whole
+ * context (before CUDA 12.5) the request that needs the memory waits for the context, and the wait limit does not bound that.
+ * Nothing is recorded while a stream is seen to capture; a request that needs the memory then is answered with
+ * WEIR_NOT_SUPPORTED. Fails as weir_pool_free. */
+WEIR_API enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block);
 
 /* Takes a block back; it is unused once `event`, as recorded latest before this call, has passed (and the noted uses).
  * Needs: an event that has been recorded. The event may be recorded again right after. */
@@ -224,9 +238,9 @@ struct weir_pool_stats {
 
 /* One entry of an array. Times are the device's clock's. */
 struct weir_stream_stats {
-    size_t size; /* in, of the first entry: sizeof(struct weir_stream_stats) of the program's own header */
-    weir_stream stream;
-    char name[32];  /* as given by weir_pool_name_stream, else "stream N" */
+    size_t size;        /* in, of the first entry: sizeof(struct weir_stream_stats) of the program's own header */
+    weir_stream stream; /* 0 too for "any stream": what calls named that name none */
+    char name[32];      /* as given by weir_pool_name_stream, else "stream N" */
     bool destroyed; /* the stream is no more, its handle may be another one's; the first such entry stands for all whose
                      * work is over, with `stream` 0 */
 #define WEIR_STREAM_STATS_FIELD(type, name, text) type name;

@@ -64,19 +64,6 @@ static void blocks_of_no_bytes_have_addresses_of_their_own(void **state) {
     }
 }
 
-/* Its handle means another stream in each thread, so that the pool could not know whom to wait for. */
-static void the_per_thread_default_stream_is_refused(void **state) {
-    (void)state;
-    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 16);
-    void *block = alloc(pool, PAGE, NULL), *none = block;
-    assert_int_equal(weir_pool_alloc(pool, PAGE, CU_STREAM_PER_THREAD, &none), WEIR_NOT_SUPPORTED);
-    assert_null(none);
-    assert_int_equal(weir_pool_note(pool, block, CU_STREAM_PER_THREAD), WEIR_NOT_SUPPORTED);
-    assert_int_equal(weir_pool_free(pool, block, CU_STREAM_PER_THREAD), WEIR_NOT_SUPPORTED);
-    OK(weir_pool_free(pool, block, NULL));
-    close_pool(pool);
-}
-
 static void a_pool_within_the_device_is_asked_for(void **state) {
     (void)state;
     struct weir_pool *pool = NULL;
@@ -183,7 +170,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_taken_back_once_and_by_its_start),
         cmocka_unit_test(blocks_of_no_bytes_have_addresses_of_their_own),
-        cmocka_unit_test(the_per_thread_default_stream_is_refused),
         cmocka_unit_test(a_pool_within_the_device_is_asked_for),
         cmocka_unit_test(options_of_the_environment_are_read_and_checked),
         cmocka_unit_test(answers_need_a_place_to_go),

@@ -180,8 +180,46 @@ static void play_lost(void) {
     const struct weir__driver *real = test_device()->driver;
     struct weir__driver faulty = *real;
     faulty.event_record = no_record;
+    faulty.context_record = NULL;
     test_device()->driver = &faulty;
     play_destroyed();
+    test_device()->driver = real;
+}
+
+/* A free that names no stream, of what a stream that the pool has never seen uses. */
+static void play_any(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *a = alloc(pool, BYTES, s0);
+    queue_long(s1);
+    queue_fill(s1, a, BYTES, 0xAA);
+    OK(weir_pool_free_any(pool, a));
+    void *b = alloc(pool, BYTES, s0);
+    queue_fill(s0, b, BYTES, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+/* And a request that names none. */
+static void play_any_waits(void) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream s0 = new_stream(), s1 = new_stream();
+    void *a = alloc(pool, BYTES, s1), *b = NULL;
+    queue_long(s1);
+    queue_fill(s1, a, BYTES, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    OK(weir_pool_alloc_any(pool, BYTES, &b));
+    queue_fill(s0, b, BYTES, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
+static void play_any_lost(void) {
+    const struct weir__driver *real = test_device()->driver;
+    struct weir__driver older = *real;
+    older.context_record = NULL;
+    test_device()->driver = &older;
+    play_any();
     test_device()->driver = real;
 }
 
@@ -211,6 +249,9 @@ static const struct {
     {WEIR__SITE_STREAM_PASSED, "device_wait", play_device_wait},
     {WEIR__SITE_STREAM_END, "destroyed", play_destroyed},
     {WEIR__SITE_LOST_STREAM, "lost", play_lost},
+    {WEIR__SITE_DEVICE_WAIT, "any", play_any},
+    {WEIR__SITE_HOST_WAIT, "any_waits", play_any_waits},
+    {WEIR__SITE_LOST_STREAM, "any_lost", play_any_lost},
     {WEIR__SITE_POOL_DESTROY, "pool_destroy", play_pool_destroy},
 };
 

@@ -102,10 +102,24 @@ static uint64_t moment_ns(const struct replay *replay, const struct moment *mome
 
 /* ---- streams and events, made when first used ------------------------------------------------------------------- */
 
+/* Of a blind pool's the device knows nothing. */
+static enum weir_status create_stream(struct replay *replay, weir_stream *out) {
+    enum weir_status status =
+        check(replay, replay->driver->stream_create(out, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (status == WEIR_OK && !replay->run.setup->blind && !weir__device_add_stream(replay->run.device, *out))
+        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a stream");
+    return status;
+}
+
+static enum weir_status end_stream(struct replay *replay, weir_stream stream) {
+    TELL(replay, stream_destroyed, (told->self, stream));
+    weir__device_take_stream(replay->run.device, stream);
+    return check(replay, replay->driver->stream_destroy(stream), "cuStreamDestroy");
+}
+
 static enum weir_status make_stream(struct replay *replay, uint32_t number) {
     struct run *run = &replay->run;
-    enum weir_status status =
-        check(replay, replay->driver->stream_create(&run->streams[number], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    enum weir_status status = create_stream(replay, &run->streams[number]);
     if (status != WEIR_OK) return status;
     run->stream_open[number] = true;
     if (replay->target->stream_opened != NULL) replay->target->stream_opened(run, number);
@@ -128,8 +142,7 @@ static enum weir_status destroy_stream(struct replay *replay, uint32_t number) {
     enum weir_status status = take_moments_of(replay, number);
     if (status != WEIR_OK) return status;
     run->stream_open[number] = false;
-    TELL(replay, stream_destroyed, (told->self, run->streams[number]));
-    return check(replay, replay->driver->stream_destroy(run->streams[number]), "cuStreamDestroy");
+    return end_stream(replay, run->streams[number]);
 }
 
 static enum weir_status make_event(struct replay *replay, uint32_t number) {

@@ -100,12 +100,9 @@ static enum weir_status note_use(struct run *run, const struct op *op, weir_stre
     return weir_pool_note(pool_of(run), run->blocks[op->block], stream);
 }
 
-/* Every stream that is there may have used the block. */
 static enum weir_status free_any(struct run *run, const struct op *op, weir_stream stream) {
-    enum weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++)
-        if (run->stream_open[i]) status = note_use(run, op, run->streams[i]);
-    return status == WEIR_OK ? free_block(run, op, stream) : status;
+    (void)stream;
+    return weir_pool_free_any(pool_of(run), run->blocks[op->block]);
 }
 
 /* Who can't name events says that the stream on which it was recorded uses the block, up to now. */
