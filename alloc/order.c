@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "alloc/spent.h"
+#include "device/over.h"
 
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
@@ -372,7 +373,7 @@ static weir_stream recordable(const struct weir__order *order, const struct weir
 
 static enum weir_status settle(struct weir__order *order, struct weir__mark *mark, enum weir_status status) {
     if (mark != NULL) unuse_mark(order, mark);
-    return status == WEIR_NOT_SUPPORTED ? WEIR_OK : status;
+    return status == WEIR_NOT_SUPPORTED ? WEIR_OK : weir__given_back(status);
 }
 
 enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot_number, bool named) {
@@ -382,8 +383,12 @@ enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot_numbe
     if (named && slot->alive) status = weir__order_confirm(order, &slot_number);
     if (status != WEIR_OK || !slot->alive) return status;
     weir_stream stream = recordable(order, slot, named);
-    if (stream != WEIR__ANY_STREAM) return settle(order, make_mark(order, slot, stream, &status), status);
-    return has_context_events(order) ? settle(order, make_context_mark(order, &status), status) : WEIR_OK;
+    struct weir__mark *mark = NULL;
+    if (stream != WEIR__ANY_STREAM)
+        mark = make_mark(order, slot, stream, &status);
+    else if (has_context_events(order))
+        mark = make_context_mark(order, &status);
+    return settle(order, mark, status);
 }
 
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_number) {
@@ -629,7 +634,8 @@ void weir__order_cover_lost(struct weir__order *order) {
     enum weir_status status = WEIR_OK;
     if (order->lost < order->covered + WEIR__MOST_LOST || !has_context_events(order)) return;
     order->covered = order->lost;
-    settle(order, make_context_mark(order, &status), status);
+    struct weir__mark *mark = make_context_mark(order, &status);
+    settle(order, mark, status);
 }
 
 /* Until another call is through with a stream, or for a while. */

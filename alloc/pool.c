@@ -8,6 +8,7 @@
 
 #include "alloc/trace.h"
 #include "device/budget.h"
+#include "device/over.h"
 
 #define ZERO_BLOCKS ((size_t)65536) /* blocks of no bytes that can be live at once */
 
@@ -146,6 +147,7 @@ static void zero_range_close(struct weir_pool *pool) {
 static void release_memory(struct weir_pool *pool) {
     weir__order_close(&pool->order);
     weir__table_clear(&pool->blocks);
+    weir__inside_end(&pool->inside);
     weir__extent_store_clear(&pool->store);
     weir__reclaims_clear(&pool->reclaims);
     weir__trace_close(pool->trace);
@@ -190,6 +192,7 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
     }
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_observe(pool);
+    weir__pool_known(pool);
     return WEIR_OK;
 }
 
@@ -221,9 +224,10 @@ static enum weir_status wait_for_device(struct weir_device *device) {
 
 void weir_pool_destroy(struct weir_pool *pool) {
     if (pool == NULL || weir__forked() || !weir__family_may_close(pool)) return;
+    weir__pool_unknown(pool);
     weir__device_unobserve(pool->device, &pool->observer);
     /* Twice, since an error of earlier work may be said in the place of a wait. */
-    if (wait_for_device(pool->device) != WEIR_OK && wait_for_device(pool->device) != WEIR_OK) {
+    if (wait_for_device(pool->device) != WEIR_OK && weir__given_back(wait_for_device(pool->device)) != WEIR_OK) {
         weir__log(WEIR__LOG_ERROR, "pool: %zu bytes may be in use for ever and are not given back: %s",
                   pool->held_bytes, weir_last_error()->message);
         return;
@@ -323,6 +327,10 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
         put_back(pool, block, block->home); /* its last users are behind that stream, perhaps not done */
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of blocks");
     }
+    if (!weir__inside_add(&pool->inside, block)) {
+        put_back(pool, block, block->home);
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of inner addresses");
+    }
     weir__table_put(&pool->blocks, block->address, block);
     block->number = ++pool->blocks_numbered;
     pool->allocs++;
@@ -401,6 +409,7 @@ static enum weir_status find_block(const struct weir_pool *pool, const char *cal
 /* `event`: what the free named in place of the slot's stream, or NULL. */
 static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot, weir_event event) {
     weir__table_take(&pool->blocks, extent->address);
+    weir__inside_remove(&pool->inside, extent);
     weir__tell_taken_back(pool, extent, slot, event);
     pool->frees++;
     pool->order.slots[extent->home]->frees++;
@@ -437,13 +446,14 @@ enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
     if (status == WEIR_OK) status = check_stream("weir_pool_free", stream);
-    return status == WEIR_OK ? free_block(pool, block, stream) : status;
+    return status == WEIR_OK ? weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream)) : status;
 }
 
 enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block) {
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free_any");
-    return status == WEIR_OK ? free_block(pool, block, WEIR__ANY_STREAM) : status;
+    if (status != WEIR_OK) return status;
+    return weir__explain(pool, "weir_pool_free_any", block, free_block(pool, block, WEIR__ANY_STREAM));
 }
 
 /* ---- free after an event ---------------------------------------------------------------------------------------- */
@@ -491,6 +501,16 @@ static enum weir_status helper_wait(struct weir_pool *pool, weir_event event) {
     return status;
 }
 
+/* Takes a block back when the driver is over: no work is left to come after. */
+static enum weir_status release_at_end(struct weir_pool *pool, struct weir__extent *extent) {
+    uint32_t slot = weir__slot_for(pool, WEIR__ANY_STREAM);
+    if (slot == WEIR__SLOT_NONE)
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+    weir__trace_free(pool->trace, extent->number, WEIR__ANY_STREAM, false);
+    release(pool, extent, slot, NULL);
+    return WEIR_OK;
+}
+
 enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_event event) {
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free_after");
@@ -505,15 +525,18 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
     if (status == WEIR_OK) status = make_helper(pool);
     if (status == WEIR_OK) status = helper_slot(pool, &slot);
     if (status == WEIR_OK) status = helper_wait(pool, event);
-    if (status == WEIR_OK) status = find_block(pool, "weir_pool_free_after", block, &extent);
-    if (status == WEIR_OK) {
+    const bool over = weir__is_over(status);
+    if (status == WEIR_OK || over) status = find_block(pool, "weir_pool_free_after", block, &extent);
+    if (status == WEIR_OK && over) {
+        status = release_at_end(pool, extent);
+    } else if (status == WEIR_OK) {
         weir__trace_free_after(pool->trace, extent->number, event);
         release(pool, extent, slot, event);
         pool->policy->after_release(pool, slot);
     }
     weir__charge(pool, slot);
     weir__pool_end(pool);
-    return status;
+    return weir__explain(pool, "weir_pool_free_after", block, status);
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */
@@ -535,7 +558,7 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
         weir__trace_note(pool->trace, extent->number, stream);
     }
     weir__pool_end(pool);
-    return status;
+    return weir__explain(pool, "weir_pool_note", block, status);
 }
 
 enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
@@ -554,7 +577,7 @@ enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
     weir__pool_begin(pool);
-    status = pool->policy->trim(pool, target_bytes);
+    status = weir__given_back(pool->policy->trim(pool, target_bytes));
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return status;

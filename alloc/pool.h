@@ -25,6 +25,7 @@
 
 #include "alloc/extent.h"
 #include "alloc/index.h"
+#include "alloc/inside.h"
 #include "alloc/limit.h"
 #include "alloc/options.h"
 #include "alloc/order.h"
@@ -93,7 +94,9 @@ struct weir_pool {
     uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
     struct weir__order order;
     struct weir__extent_store store;
-    struct weir__table blocks; /* used extents by address */
+    struct weir__table blocks;    /* used extents by address */
+    struct weir__inside inside;   /* and by inner address, once somebody has asked */
+    struct weir_pool *next_known; /* of all pools of the process */
     struct weir__observer observer;
     struct weir__reclaims reclaims;
     struct weir__family *family, own_family; /* own_family: of a root */
@@ -282,6 +285,12 @@ struct weir_pool *weir__pool_new(struct weir_device *device);
 /* Opens what a pool needs whose options are settled, unless `status` says that something has failed already. On failure the
  * pool is no more. */
 enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status, const char *trace_path);
+/* Every pool is known from its create to its destroy (find.c). */
+void weir__pool_known(struct weir_pool *pool);
+void weir__pool_unknown(struct weir_pool *pool);
+/* Says more of a call that failed with WEIR_INVALID, when what it named is a block of another pool. Needs: no pool's lock. */
+enum weir_status weir__explain(struct weir_pool *pool, const char *call, const void *block, enum weir_status status);
+
 /* WEIR_OK when a call may take the pool's lock: there is a pool, and this process is the one that made it. */
 enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call);
 /* Takes the lock and the frees that host functions left; gives it back. For calls that read the pool. */

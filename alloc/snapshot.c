@@ -142,7 +142,7 @@ static void copy_streams(const struct weir_pool *pool, struct copy *copy) {
     copy->failed = copy->failed || copy->streams == NULL || copy->stream_of == NULL;
     if (copy->failed) return;
     copy->stream_count = weir__tell_streams(pool, sizeof *copy->streams, copy->streams, count);
-    for (uint32_t i = 0; i < count; i++) copy->stream_of[i] = pool->order.slots[i]->stream;
+    for (uint32_t i = 0; i < count; i++) copy->stream_of[i] = weir__slot_stream(pool->order.slots[i]);
 }
 
 /* What has passed by now is looked at first, where that may be. */

@@ -3,11 +3,13 @@
 #include "device/device.h"
 
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/budget.h"
+#include "device/over.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_device *open_devices; /* each (driver, ordinal) once */
@@ -29,12 +31,26 @@ enum weir_status weir__fail_forked(void) {
 
 /* ---- context ---------------------------------------------------------------------------------------------------- */
 
+static const char push_call[] = "cuCtxPushCurrent";
+static atomic_bool shut_down; /* the driver has said that it is shutting down */
+
+bool weir__is_over(enum weir_status status) {
+    const struct weir_error *error = weir_last_error();
+    if (status != WEIR_DRIVER || error->status != status) return false;
+    return error->driver_code == CUDA_ERROR_DEINITIALIZED || error->driver_code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+           (error->driver_code == CUDA_ERROR_INVALID_CONTEXT && error->call == push_call); /* the device was reset */
+}
+
 enum weir_status weir__device_enter(struct weir_device *device) {
     if (device == NULL) return WEIR__INVALID("the device is NULL");
     if (forked) return weir__fail_forked();
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "driver calls are not allowed inside a host function");
-    return weir__device_check(device, device->driver->context_push(device->context), "cuCtxPushCurrent");
+    if (atomic_load_explicit(&shut_down, memory_order_relaxed))
+        return weir__fail(WEIR_DRIVER, CUDA_ERROR_DEINITIALIZED, push_call, "the driver is shutting down");
+    const CUresult code = device->driver->context_push(device->context);
+    if (code == CUDA_ERROR_DEINITIALIZED) atomic_store(&shut_down, true);
+    return weir__device_check(device, code, push_call);
 }
 
 void weir__device_leave(struct weir_device *device) {
@@ -159,6 +175,8 @@ void weir_device_close(struct weir_device *device) {
         struct weir_device **link = &open_devices;
         while (*link != device) link = &(*link)->next;
         *link = device->next;
+    }
+    if (last && !atomic_load(&shut_down)) {
         weir__device_check(device, device->driver->primary_context_release(device->handle),
                            "cuDevicePrimaryCtxRelease");
     }

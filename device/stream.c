@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "device/device.h"
+#include "device/over.h"
 
 /* Runs `call` of the driver in the device's context; the value is the function's status. */
 #define IN_CONTEXT(device, status, name, call)                                                                         \
@@ -81,11 +82,12 @@ enum weir_status weir_stream_destroy(struct weir_device *device, weir_stream str
     if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         return WEIR__INVALID("the default stream can't be destroyed");
     enum weir_status status = weir__device_enter(device);
-    if (status != WEIR_OK) return status;
+    if (status != WEIR_OK) return weir__given_back(status);
     WEIR__DEVICE_TELL(device, stream_destroyed, (told->self, stream));
     const bool made = weir__device_take_stream(device, stream); /* before another thread can be given the handle */
     status = weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
     if (status != WEIR_OK && made) weir__device_add_stream(device, stream);
+    status = weir__given_back(status);
     weir__device_leave(device);
     return status;
 }
@@ -124,9 +126,10 @@ enum weir_status weir_event_create(struct weir_device *device, bool timing, weir
 /* Observers are told before: right after, the handle may be another thread's new event. */
 enum weir_status weir_event_destroy(struct weir_device *device, weir_event event) {
     enum weir_status status = weir__device_enter(device);
-    if (status != WEIR_OK) return status;
+    if (status != WEIR_OK) return weir__given_back(status);
     WEIR__DEVICE_TELL(device, event_destroyed, (told->self, event));
     status = weir__device_check(device, device->driver->event_destroy(event), "cuEventDestroy");
+    status = weir__given_back(status);
     weir__device_leave(device);
     return status;
 }

@@ -6,6 +6,8 @@
  * primary context current for its own duration and restores the caller's.
  *
  * Ownership: the caller owns what it creates. Closing a device waits for its work and releases its context.
+ * End: once the driver is shutting down, or the program has destroyed the context or reset the device, calls that give
+ * something back (frees, destroys, trim) succeed and do nothing; others fail with WEIR_DRIVER.
  * Fork: a child made after a device was opened must not use weir; every call there returns WEIR_NOT_SUPPORTED.
  * Threads: any, for every function here, unless it says otherwise. Functions called from inside a host function that
  * would need the driver return WEIR_NOT_SUPPORTED. */

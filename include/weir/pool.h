@@ -121,6 +121,20 @@ WEIR_API enum weir_status weir_pool_free_after(struct weir_pool *pool, void *blo
 /* Tells the pool that `stream` uses the block too; the position is taken when the block is freed. */
 WEIR_API enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream);
 
+/* The block that an address lies in. */
+struct weir_block {
+    size_t size; /* in: sizeof(struct weir_block) */
+    void *start;
+    size_t bytes, requested_bytes; /* rounded, as asked */
+    weir_stream stream;            /* it was allocated on; 0 with any_stream, and when the stream is no more */
+    bool any_stream;
+    uint64_t number; /* as in the trace */
+};
+/* Gives: *out for any address inside a live block, and for the address of one of no bytes. The time does not depend on how many
+ * blocks there are; the first call builds the table, which later requests and frees keep.
+ * Fails: WEIR_INVALID when the address lies in no live block of this pool, WEIR_OUT_OF_HOST_MEMORY; *out is as it was. */
+WEIR_API enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
+
 /* Marks the start of an iteration (a training step), for the trace and the reports. */
 WEIR_API enum weir_status weir_pool_mark_iteration(struct weir_pool *pool);
 

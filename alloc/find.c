@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose an address is: which block of a pool it lies in, and, when a call names another pool's block, which pool's. */
+#include <string.h>
+
+#include "alloc/pool.h"
+
+static enum weir_status find(struct weir_pool *pool, const void *address, struct weir__extent **block) {
+    *block = weir__table_get(&pool->blocks, (uintptr_t)address); /* blocks of no bytes too */
+    if (*block != NULL) return WEIR_OK;
+    if (!pool->inside.on && !weir__inside_begin(&pool->inside, pool->granule, &pool->blocks))
+        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of inner addresses");
+    *block = weir__inside_find(&pool->inside, &pool->blocks, (uintptr_t)address);
+    if (*block != NULL) return WEIR_OK;
+    return WEIR__INVALID("weir_pool_find: %p lies in no live block of this pool", address);
+}
+
+enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out) {
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_find");
+    if (status != WEIR_OK) return status;
+    if (out == NULL || out->size < sizeof out->size)
+        return WEIR__INVALID("weir_pool_find: out->size must be sizeof(struct weir_block)");
+    struct weir__extent *block;
+    struct weir_block found = {.size = out->size < sizeof found ? out->size : sizeof found};
+    weir__pool_lock(pool);
+    status = find(pool, address, &block);
+    if (status == WEIR_OK) {
+        const struct weir__slot *home = pool->order.slots[block->home];
+        found.start = (void *)block->address;
+        found.bytes = block->bytes;
+        found.requested_bytes = block->requested_bytes;
+        found.stream = weir__slot_stream(home);
+        found.any_stream = home->kind == WEIR__KIND_ANY;
+        found.number = block->number;
+    }
+    weir__pool_unlock(pool);
+    if (status == WEIR_OK) memcpy(out, &found, found.size);
+    return status;
+}
+
+/* ---- all pools of the process ----------------------------------------------------------------------------------- */
+
+static pthread_mutex_t known_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* a pool's lock is taken inside it, never the other way */
+static struct weir_pool *known;
+
+void weir__pool_known(struct weir_pool *pool) {
+    pthread_mutex_lock(&known_lock);
+    pool->next_known = known;
+    known = pool;
+    pthread_mutex_unlock(&known_lock);
+}
+
+void weir__pool_unknown(struct weir_pool *pool) {
+    pthread_mutex_lock(&known_lock);
+    struct weir_pool **link = &known;
+    while (*link != NULL && *link != pool) link = &(*link)->next_known;
+    if (*link != NULL) *link = pool->next_known;
+    pthread_mutex_unlock(&known_lock);
+}
+
+enum weir_status weir__explain(struct weir_pool *pool, const char *call, const void *block, enum weir_status status) {
+    int device = -1;
+    if (status != WEIR_INVALID) return status;
+    pthread_mutex_lock(&known_lock);
+    for (struct weir_pool *other = known; other != NULL && device < 0; other = other->next_known) {
+        if (other == pool) continue;
+        pthread_mutex_lock(&other->lock);
+        if (weir__table_get(&other->blocks, (uintptr_t)block) != NULL) device = other->device->ordinal;
+        pthread_mutex_unlock(&other->lock);
+    }
+    pthread_mutex_unlock(&known_lock);
+    if (device < 0) return status;
+    return WEIR__INVALID("%s: %p is a block of a pool of device %d; the call names another pool, of device %d", call,
+                         block, device, pool->device->ordinal);
+}
