@@ -350,11 +350,23 @@ static enum weir_status check_stream(const char *call, weir_stream stream) {
                       call);
 }
 
-/* The slot of a stream that a call names, and the same stream still. */
-static enum weir_status named_slot(struct weir_pool *pool, weir_stream stream, uint32_t *slot) {
+/* The slot of a stream that a call names. At first sight it is seen whether it is this device's. */
+static enum weir_status slot_of(struct weir_pool *pool, const char *call, weir_stream stream, uint32_t *slot) {
+    *slot = weir__order_find(&pool->order, stream);
+    if (*slot != WEIR__SLOT_NONE) return WEIR_OK;
+    const int other = weir__device_stream_is_anothers(pool->device, stream);
+    if (other >= 0)
+        return WEIR__INVALID("%s: %p is a stream of device %d; the call names a pool of device %d", call,
+                             (void *)stream, other, pool->device->ordinal);
     *slot = weir__slot_for(pool, stream);
-    if (*slot != WEIR__SLOT_NONE) return weir__order_confirm(&pool->order, slot);
+    if (*slot != WEIR__SLOT_NONE) return WEIR_OK;
     return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+}
+
+/* The same, and the same stream still. */
+static enum weir_status named_slot(struct weir_pool *pool, const char *call, weir_stream stream, uint32_t *slot) {
+    const enum weir_status status = slot_of(pool, call, stream, slot);
+    return status == WEIR_OK ? weir__order_confirm(&pool->order, slot) : status;
 }
 
 static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
@@ -371,7 +383,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stre
         if (!pool->deterministic) weir__order_cover_lost(&pool->order);
         weir__forget_gone_in_order(pool);
     }
-    enum weir_status status = named_slot(pool, stream, &request.slot);
+    enum weir_status status = named_slot(pool, "weir_pool_alloc", stream, &request.slot);
     if (status == WEIR_OK) status = alloc_block(pool, &request, &block);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
@@ -421,9 +433,8 @@ static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stre
     const char *call = stream == WEIR__ANY_STREAM ? "weir_pool_free_any" : "weir_pool_free";
     enum weir_status status = find_block(pool, call, block, &extent);
     if (status != WEIR_OK) return status;
-    *slot = weir__slot_for(pool, stream);
-    if (*slot == WEIR__SLOT_NONE)
-        return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's table of streams");
+    status = slot_of(pool, call, stream, slot);
+    if (status != WEIR_OK) return status;
     weir__trace_free(pool->trace, extent->number, stream, extent->home == *slot);
     release(pool, extent, *slot, NULL);
     return WEIR_OK;
@@ -550,7 +561,7 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_note", block, &extent);
     uint32_t slot = WEIR__SLOT_NONE;
-    if (status == WEIR_OK) status = named_slot(pool, stream, &slot);
+    if (status == WEIR_OK) status = named_slot(pool, "weir_pool_note", stream, &slot);
     if (status == WEIR_OK && !weir__extent_tag_reserve(extent, extent->tag_count + 2))
         status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");
     if (status == WEIR_OK) {

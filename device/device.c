@@ -113,7 +113,6 @@ static enum weir_status open_device(const struct weir__driver *driver, int ordin
     }
     if (status != WEIR_OK) goto release;
     pthread_rwlock_init(&device->observers_lock, NULL);
-    pthread_mutex_init(&device->made_lock, NULL);
     *out = device;
     return WEIR_OK;
 release:
@@ -183,8 +182,7 @@ void weir_device_close(struct weir_device *device) {
     pthread_mutex_unlock(&open_lock);
     if (!last) return;
     pthread_rwlock_destroy(&device->observers_lock);
-    pthread_mutex_destroy(&device->made_lock);
-    free(device->made);
+    weir__device_drop_streams(device);
     free(device);
 }
 

@@ -41,9 +41,6 @@ struct weir_device {
     char profile[32];
     pthread_rwlock_t observers_lock;
     struct weir__observer *observers;
-    pthread_mutex_t made_lock;
-    weir_stream *made; /* streams of weir_stream_create that weir_stream_destroy has not ended */
-    size_t made_count, made_room;
     unsigned references; /* a device that is opened again is the same one */
     struct weir_device *next;
 };
@@ -59,7 +56,11 @@ enum weir_status weir__device_check(struct weir_device *device, CUresult code, c
  * their end. A stream made elsewhere may end unheard. add: false without host memory. take: true when it was one. */
 WEIR_API bool weir__device_add_stream(struct weir_device *device, weir_stream stream);
 WEIR_API bool weir__device_take_stream(struct weir_device *device, weir_stream stream);
-bool weir__device_has_stream(struct weir_device *device, weir_stream stream);
+bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
+/* Gives: the number of another device whose stream it is; -1 when it is this one's, or made elsewhere. */
+int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream);
+/* Forgets those that a device that is being closed has left. */
+void weir__device_drop_streams(const struct weir_device *device);
 
 void weir__device_observe(struct weir_device *device, struct weir__observer *observer);
 void weir__device_unobserve(struct weir_device *device, struct weir__observer *observer);

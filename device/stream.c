@@ -17,46 +17,80 @@
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
+/* Streams of weir_stream_create that weir_stream_destroy has not ended, of all devices. */
+struct made {
+    const struct weir_device *device;
+    weir_stream stream;
+};
+static pthread_mutex_t made_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct made *made;
+static size_t made_count, made_room;
+
 /* Room for one stream more. */
-static bool reserve_made(struct weir_device *device) {
-    if (device->made_count < device->made_room) return true;
-    const size_t room = device->made_room == 0 ? 16 : device->made_room * 2;
-    weir_stream *made = realloc(device->made, room * sizeof *made);
-    if (made == NULL) return false;
-    device->made = made;
-    device->made_room = room;
+static bool reserve_made(void) {
+    if (made_count < made_room) return true;
+    const size_t room = made_room == 0 ? 16 : made_room * 2;
+    struct made *grown = realloc(made, room * sizeof *grown);
+    if (grown == NULL) return false;
+    made = grown;
+    made_room = room;
     return true;
 }
 
+static void remove_made(size_t at) {
+    made[at] = made[--made_count];
+    if (made_count > 0) return;
+    free(made);
+    made = NULL;
+    made_room = 0;
+}
+
+/* made_count: it is not there. */
 static size_t place_of(const struct weir_device *device, weir_stream stream) {
     size_t at = 0;
-    while (at < device->made_count && device->made[at] != stream) at++;
+    while (at < made_count && (made[at].device != device || made[at].stream != stream)) at++;
     return at;
 }
 
-bool weir__device_has_stream(struct weir_device *device, weir_stream stream) {
-    pthread_mutex_lock(&device->made_lock);
-    const bool made = place_of(device, stream) < device->made_count;
-    pthread_mutex_unlock(&device->made_lock);
-    return made;
+bool weir__device_has_stream(const struct weir_device *device, weir_stream stream) {
+    pthread_mutex_lock(&made_lock);
+    const bool has = place_of(device, stream) < made_count;
+    pthread_mutex_unlock(&made_lock);
+    return has;
+}
+
+int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream) {
+    int ordinal = -1;
+    pthread_mutex_lock(&made_lock);
+    for (size_t at = 0; at < made_count && ordinal != device->ordinal; at++)
+        if (made[at].stream == stream && made[at].device->driver == device->driver) ordinal = made[at].device->ordinal;
+    pthread_mutex_unlock(&made_lock);
+    return ordinal != device->ordinal ? ordinal : -1;
 }
 
 /* A handle that stands there already was destroyed unheard, and given again. */
 bool weir__device_add_stream(struct weir_device *device, weir_stream stream) {
-    pthread_mutex_lock(&device->made_lock);
-    const bool known = place_of(device, stream) < device->made_count, room = known || reserve_made(device);
-    if (!known && room) device->made[device->made_count++] = stream;
-    pthread_mutex_unlock(&device->made_lock);
+    pthread_mutex_lock(&made_lock);
+    const bool known = place_of(device, stream) < made_count, room = known || reserve_made();
+    if (!known && room) made[made_count++] = (struct made){device, stream};
+    pthread_mutex_unlock(&made_lock);
     return room;
 }
 
 bool weir__device_take_stream(struct weir_device *device, weir_stream stream) {
-    pthread_mutex_lock(&device->made_lock);
+    pthread_mutex_lock(&made_lock);
     const size_t at = place_of(device, stream);
-    const bool made = at < device->made_count;
-    if (made) device->made[at] = device->made[--device->made_count];
-    pthread_mutex_unlock(&device->made_lock);
-    return made;
+    const bool there = at < made_count;
+    if (there) remove_made(at);
+    pthread_mutex_unlock(&made_lock);
+    return there;
+}
+
+void weir__device_drop_streams(const struct weir_device *device) {
+    pthread_mutex_lock(&made_lock);
+    for (size_t at = made_count; at-- > 0;)
+        if (made[at].device == device) remove_made(at);
+    pthread_mutex_unlock(&made_lock);
 }
 
 enum weir_status weir_stream_create(struct weir_device *device, weir_stream *out) {
@@ -84,9 +118,9 @@ enum weir_status weir_stream_destroy(struct weir_device *device, weir_stream str
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return weir__given_back(status);
     WEIR__DEVICE_TELL(device, stream_destroyed, (told->self, stream));
-    const bool made = weir__device_take_stream(device, stream); /* before another thread can be given the handle */
+    const bool known = weir__device_take_stream(device, stream); /* before another thread can be given the handle */
     status = weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
-    if (status != WEIR_OK && made) weir__device_add_stream(device, stream);
+    if (status != WEIR_OK && known) weir__device_add_stream(device, stream);
     status = weir__given_back(status);
     weir__device_leave(device);
     return status;
