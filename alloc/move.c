@@ -180,7 +180,7 @@ static bool claim_offer(struct weir_pool *pool, struct move *move, const struct 
 /* Donors for `wanted` pages: what the host has seen complete first, since its old mappings may go at any time. */
 static bool claim_donors(struct weir_pool *pool, struct move *move, size_t wanted) {
     const struct weir__asker asker = {.order = &pool->order, .slot = move->request->slot};
-    for (int use = WEIR__USE_COMPLETE; use <= (int)move->choice->use && wanted > 0; use++) {
+    for (enum weir__use use = WEIR__USE_COMPLETE; use <= move->choice->use && wanted > 0; use++) {
         struct weir__donation *offers = calloc(wanted, sizeof *offers);
         if (offers == NULL) return false;
         size_t found = 0,

@@ -205,6 +205,14 @@ static CUresult event_record(CUevent event, CUstream stream) {
     return code;
 }
 
+static CUresult context_record(CUcontext context, CUevent event) {
+    struct event now = {.event = event, .recorded = true, .after = positions()};
+    model.state.order_calls += !own_calls;
+    CUresult code = model.real->context_record(context, event);
+    if (code == CUDA_SUCCESS) *event_of(event) = now;
+    return code;
+}
+
 static void host_knows(CUresult code, const struct clock *passed) {
     if (code == CUDA_SUCCESS) join(&model.host, passed);
 }
@@ -580,6 +588,7 @@ void model_own_calls(bool own) { own_calls = own; }
     X(stream_synchronize)                                                                                              \
     X(event_create)                                                                                                    \
     X(event_record)                                                                                                    \
+    X(context_record)                                                                                                  \
     X(event_query)                                                                                                     \
     X(event_synchronize)                                                                                               \
     X(context_synchronize)                                                                                             \

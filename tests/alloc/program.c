@@ -469,12 +469,12 @@ static void name_nothing(const struct slot *slot) {
     void *at = &world;
     EXPECT(WEIR_OK, weir_pool_free(world.pool, NULL, NULL));
     EXPECT(WEIR_INVALID, weir_pool_alloc(world.pool, 1, NULL, NULL));
-    EXPECT(WEIR_NOT_SUPPORTED, weir_pool_alloc(world.pool, 1, CU_STREAM_PER_THREAD, &at));
+    EXPECT(WEIR_INVALID, weir_pool_alloc(world.pool, 1, WEIR__ANY_STREAM, &at));
     if (at != NULL) model_fail("a request that was refused gave an address");
     if (slot->at == NULL) return;
     EXPECT(WEIR_INVALID, weir_pool_free_after(world.pool, slot->at, NULL));
-    EXPECT(WEIR_NOT_SUPPORTED, weir_pool_free(world.pool, slot->at, CU_STREAM_PER_THREAD));
-    EXPECT(WEIR_NOT_SUPPORTED, weir_pool_note(world.pool, slot->at, CU_STREAM_PER_THREAD));
+    EXPECT(WEIR_INVALID, weir_pool_free(world.pool, slot->at, WEIR__ANY_STREAM));
+    EXPECT(WEIR_INVALID, weir_pool_note(world.pool, slot->at, WEIR__ANY_STREAM));
 }
 
 static void bad_call(struct slot *slot, const struct operation *operation) {
