@@ -109,12 +109,12 @@ static bool all_borne(const struct weir__extent *of, const struct weir__extent *
     return true;
 }
 
-#define SMALL_PART 24 /* of the limit */
+#define SMALL_PART 24 /* of what is held */
 
 /* True for neighbours that are best as one: the same streams still hold both back, or one is small. Large ones that different
  * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. */
 static bool are_best_as_one(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
-    const size_t small = pool->limit_bytes / SMALL_PART;
+    const size_t small = pool->held_bytes / SMALL_PART;
     return a->bytes < small || b->bytes < small || (all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order));
 }
 
