@@ -347,7 +347,7 @@ static void a_seed_gives_the_same_addresses_and_statistics_each_time(void **stat
 }
 
 /* The model alone finds each wait that is left out, with the watch off. */
-static bool is_found(const char *site, const struct settings *settings) {
+__attribute__((unused)) static bool is_found(const char *site, const struct settings *settings) {
     setenv("WEIR_MUTATE", site, 1);
     const bool found = run_all(settings).failed;
     unsetenv("WEIR_MUTATE");
