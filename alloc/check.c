@@ -86,8 +86,8 @@ static enum weir_status check_mapping(const struct weir_pool *pool, const struct
         WEIR__HOLDS(weir__place_is_home(&pool->pages, place) == !bare,
                     "extent %#zx+%zu, state %d: page %#zx is %sat home", AT(extent), (int)extent->state, (size_t)at,
                     bare ? "" : "not ");
-        WEIR__HOLDS(!bare || extent->stale || pool->pages.at[place] == 0, "bare extent %#zx+%zu: %#zx is mapped",
-                    AT(extent), (size_t)at);
+        WEIR__HOLDS(!bare || extent->stale || weir__page_at(&pool->pages, place) == 0,
+                    "bare extent %#zx+%zu: %#zx is mapped", AT(extent), (size_t)at);
         WEIR__HOLDS((bare && !extent->stale) || at < extent->address || pool->pages.extent_at[place] == extent,
                     "extent %#zx+%zu, state %d: %#zx is written down as another's", AT(extent), (int)extent->state,
                     (size_t)at);

@@ -150,7 +150,7 @@ static bool claim_places(struct weir_pool *pool, struct move *move) {
                 add_lack(move, place);
                 continue;
             }
-            const uint32_t home = pool->pages.home[pool->pages.at[place]];
+            const uint32_t home = pool->pages.home[weir__page_at(&pool->pages, place)];
             if (homes.count > 0 && home == homes.place + homes.count &&
                 pool->pages.extent_at[home] == pool->pages.extent_at[homes.place]) {
                 homes.count++;
@@ -198,14 +198,15 @@ static bool claim_donors(struct weir_pool *pool, struct move *move, size_t wante
 static void claim_victims(struct weir_pool *pool, struct move *move) {
     const size_t most_at_all = pool->pages.limit * WEIR__MAPPED_TIMES;
     const size_t most = move->request->most_mapped < most_at_all ? move->request->most_mapped : most_at_all;
-    size_t mapped = pool->pages.mapped + move->lacking - move->choice->window.unmapped;
+    size_t mapped =
+        __atomic_load_n(&pool->pages.mapped, __ATOMIC_RELAXED) + move->lacking - move->choice->window.unmapped;
     struct weir__extent *next;
     for (struct weir__extent *stale = pool->stale.oldest; stale != NULL && mapped > most; stale = next) {
         next = stale->newer;
         if (!weir__order_extent_is_complete(&pool->order, stale) || move->victim_count == move->lacking) continue;
         const uint32_t place = weir__place_of(&pool->pages, stale->address);
         const size_t count = stale->bytes / pool->granule;
-        for (size_t i = 0; i < count; i++) mapped -= pool->pages.at[place + i] != 0;
+        for (size_t i = 0; i < count; i++) mapped -= weir__page_at(&pool->pages, place + i) != 0;
         weir__unused_remove(pool, stale);
         mark_moving(pool, stale);
         move->victims[move->victim_count++] = stale;
@@ -344,7 +345,7 @@ static void move_homes(struct weir_pool *pool, const struct move *move) {
         if (piece->was != WEIR__BARE) continue;
         uint32_t place = weir__place_of(pages, piece->address);
         const uint32_t end = weir__place_of(pages, weir__page_ceil(pages, weir__extent_end(piece)));
-        for (; place < end; place++) pages->home[pages->at[place]] = place;
+        for (; place < end; place++) pages->home[weir__page_at(pages, place)] = place;
     }
 }
 
@@ -423,7 +424,7 @@ static void take_donors(struct weir_pool *pool, struct move *move) {
     for (size_t i = move->returning; i < move->donation_count; i++) {
         const uint32_t place = weir__place_of(&pool->pages, move->donations[i].address);
         for (size_t k = 0; k < move->donations[i].pages; k++)
-            move->pages[move->page_count++] = pool->pages.at[place + k];
+            move->pages[move->page_count++] = weir__page_at(&pool->pages, place + k);
     }
 }
 
@@ -448,7 +449,7 @@ static enum weir_status transfer(struct weir_pool *pool, struct move *move) {
 static bool is_stuck(const struct weir_pool *pool, const struct move *move, weir__page page) {
     for (size_t i = 0; i < move->lack_count; i++)
         for (uint32_t k = 0; k < move->lacks[i].count; k++)
-            if (pool->pages.at[move->lacks[i].place + k] == page) return true;
+            if (weir__page_at(&pool->pages, move->lacks[i].place + k) == page) return true;
     return false;
 }
 
@@ -488,7 +489,7 @@ static void put_down_unmapped_donors(struct weir_pool *pool, struct move *move) 
     const weir__page *pages = move->pages + move->choice->spare + move->choice->created;
     for (size_t i = move->returning; i < move->donation_count; i++) {
         const struct weir__donation *donation = &move->donations[i];
-        const bool unmapped = pool->pages.at[weir__place_of(&pool->pages, donation->address)] == 0;
+        const bool unmapped = weir__page_at(&pool->pages, weir__place_of(&pool->pages, donation->address)) == 0;
         for (size_t k = 0; unmapped && k < donation->pages; k++) {
             const bool stuck = is_stuck(pool, move, pages[k]);
             if (stuck)
@@ -625,7 +626,7 @@ static size_t sort_spare(struct weir__pages *pages) {
     weir__page *sorted = calloc(spare + 1, sizeof *sorted);
     size_t kept = 0, clean = 0;
     if (mapped != NULL && sorted != NULL) {
-        for (size_t place = 0; place < places; place++) mapped[pages->at[place]] = true;
+        for (size_t place = 0; place < places; place++) mapped[weir__page_at(pages, place)] = true;
         for (size_t i = 0; i < spare; i++) clean += !mapped[pages->spare[i]];
         for (size_t i = 0, next = spare - clean; i < spare; i++)
             sorted[mapped[pages->spare[i]] ? kept++ : next++] = pages->spare[i];
@@ -670,7 +671,7 @@ static void keep_what_is_held_elsewhere(struct weir_pool *pool, struct leave *le
     const struct weir__pages *pages = &pool->pages;
     const size_t places = pages->arena_bytes / pages->granule;
     for (size_t place = 0; place < places; place++) {
-        const weir__page page = pages->at[place];
+        const weir__page page = weir__page_at(pages, place);
         if (page == 0 || leave->pages[page] == STAYS || pages->home[page] == place) continue;
         const struct weir__extent *extent = pages->extent_at[place];
         if (extent->state != WEIR__BARE || !weir__order_extent_is_complete(&pool->order, extent))
@@ -680,7 +681,7 @@ static void keep_what_is_held_elsewhere(struct weir_pool *pool, struct leave *le
 
 /* True for a place whose mapping goes with its page. */
 static bool goes(const struct weir__pages *pages, const struct leave *leave, size_t place) {
-    return pages->at[place] != 0 && leave->pages[pages->at[place]] == GOES;
+    return weir__page_at(pages, place) != 0 && leave->pages[weir__page_at(pages, place)] == GOES;
 }
 
 /* Claims all places of the pages that go, run by run: their homes, and old mappings elsewhere. */
@@ -729,7 +730,7 @@ static enum weir_status unmap_leave(struct weir_pool *pool, const struct leave *
 static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t done, const weir__page *pages) {
     for (size_t i = 0; i < leave->stale_count; i++) {
         const uint32_t place = weir__place_of(&pool->pages, leave->stale[i]->address);
-        leave->stale[i]->stale = pool->pages.at[place] != 0;
+        leave->stale[i]->stale = weir__page_at(&pool->pages, place) != 0;
         unclaim(pool, leave->stale[i]);
     }
     for (size_t i = 0; i < leave->home_count; i++) {
@@ -757,7 +758,7 @@ static enum weir_status take_leave(struct weir_pool *pool, struct leave *leave) 
     enum weir_status status = claim_leave(pool, leave) && pages != NULL ? WEIR_OK : no_host_memory();
     for (size_t i = 0; pages != NULL && i < leave->home_count; i++)
         for (size_t k = 0; k < leave->homes[i]->bytes / pool->granule; k++)
-            pages[count++] = pool->pages.at[weir__place_of(&pool->pages, leave->homes[i]->address) + k];
+            pages[count++] = weir__page_at(&pool->pages, weir__place_of(&pool->pages, leave->homes[i]->address) + k);
     weir__claim_begin(pool);
     if (status == WEIR_OK) {
         pthread_mutex_unlock(&pool->lock);
@@ -786,7 +787,7 @@ static enum weir_status make_spare(struct weir_pool *pool, size_t pages) {
         for (size_t i = 0; i < pool->pages.spare_count; i++) leave.pages[pool->pages.spare[i]] = GOES;
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < donations[i].pages; k++)
-                leave.pages[pool->pages.at[weir__place_of(&pool->pages, donations[i].address) + k]] = GOES;
+                leave.pages[weir__page_at(&pool->pages, weir__place_of(&pool->pages, donations[i].address) + k)] = GOES;
         status = take_leave(pool, &leave);
     }
     free(leave.pages);

@@ -163,7 +163,7 @@ static enum weir_status unmap_run(struct weir__pages *pages, uint32_t place, siz
     enum weir_status status =
         MEMORY_CALL(pages, "cuMemUnmap", page_unmap(weir__place_address(pages, place), count * pages->granule));
     if (status != WEIR_OK) return status;
-    memset(&pages->at[place], 0, count * sizeof *pages->at);
+    for (size_t i = 0; i < count; i++) __atomic_store_n(&pages->at[place + i], 0, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&pages->mapped, count, __ATOMIC_RELAXED);
     return WEIR_OK;
 }
@@ -182,12 +182,12 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     const uint32_t place = weir__place_of(pages, address);
     size_t done = 0;
     while (done < count && status == WEIR_OK) {
-        assert(pages->at[place + done] == 0 && from[done] != 0);
+        assert(weir__page_at(pages, place + done) == 0 && from[done] != 0);
         status =
             MEMORY_CALL(pages, "cuMemMap",
                         page_map(address + done * pages->granule, pages->granule, 0, pages->handles[from[done]], 0));
         if (status != WEIR_OK) break;
-        pages->at[place + done] = from[done];
+        __atomic_store_n(&pages->at[place + done], from[done], __ATOMIC_RELAXED);
         done++;
     }
     __atomic_fetch_add(&pages->mapped, done, __ATOMIC_RELAXED);
@@ -208,7 +208,7 @@ enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address,
     const uint32_t end = place + (uint32_t)count;
     while (place < end && status == WEIR_OK) {
         uint32_t behind = place;
-        while (behind < end && pages->at[behind] != 0 && behind - place < WEIR__LONGEST_UNMAP) behind++;
+        while (behind < end && weir__page_at(pages, behind) != 0 && behind - place < WEIR__LONGEST_UNMAP) behind++;
         if (behind > place) status = unmap_run(pages, place, behind - place);
         place = behind > place ? behind : place + 1;
     }

@@ -71,9 +71,13 @@ static inline uint32_t weir__place_of(const struct weir__pages *pages, uintptr_t
 static inline uintptr_t weir__place_address(const struct weir__pages *pages, uint32_t place) {
     return pages->arena + place * pages->granule;
 }
+/* What is mapped at a place, 0 if nothing: of one that the caller has not claimed, another call may be changing it right now. */
+static inline weir__page weir__page_at(const struct weir__pages *pages, size_t place) {
+    return __atomic_load_n(&pages->at[place], __ATOMIC_RELAXED);
+}
 /* True when the page that is mapped at a place is at home there. */
 static inline bool weir__place_is_home(const struct weir__pages *pages, uint32_t place) {
-    return pages->at[place] != 0 && pages->home[pages->at[place]] == place;
+    return weir__page_at(pages, place) != 0 && pages->home[weir__page_at(pages, place)] == place;
 }
 
 /* Takes `count` spare pages. Needs: so many. */

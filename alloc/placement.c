@@ -61,7 +61,7 @@ static struct homes homes_around(const struct weir__ground *ground, uint32_t hom
 /* True when the page at a place can come back to a window over the places [begin, end). */
 static inline bool returns(const struct weir__ground *ground, uint32_t place, uint32_t begin, uint32_t end,
                            struct homes *homes) {
-    const weir__page page = ground->pages->at[place];
+    const weir__page page = weir__page_at(ground->pages, place);
     if (page == 0) return false;
     const uint32_t home = ground->pages->home[page];
     if (home == WEIR__NOWHERE || (home >= begin && home < end)) return false;
@@ -113,7 +113,7 @@ static void add_bare(const struct weir__ground *ground, const struct weir__exten
             continue;
         }
         add_lack(measure, 1);
-        if (pages->at[place] == 0) continue;
+        if (weir__page_at(pages, place) == 0) continue;
         window->unmapped++;
         window->cost += to_unmap;
     }
