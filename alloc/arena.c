@@ -213,10 +213,6 @@ static struct weir__extent *cut(struct weir_pool *pool, struct weir__extent *ext
     return back;
 }
 
-struct weir__extent *weir__cut(struct weir_pool *pool, struct weir__extent *extent, size_t bytes) {
-    return cut(pool, extent, bytes);
-}
-
 struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *extent, uintptr_t begin, size_t bytes) {
     assert(extent->address <= begin && begin + bytes <= weir__extent_end(extent) && bytes > 0);
     struct weir__extent *middle = extent;

@@ -10,10 +10,10 @@
  * turn     deterministic mode: a call that changes a pool of the family (sub_pool.h) has it from its begin to its end, also while the lock is let go
  *
  * Invariants (weir_pool_check walks them).
- *   extents tile the arena; no two neighbours are both bare
+ *   extents tile the arena; no two neighbours are both bare and not stale
  *   live + idle + moving + unmapped == held <= most_held, which limit.h explains
  *   live == sum(used.bytes) == sum(slot.live_bytes);  idle == sum(idle.bytes) == sum(slot.idle_bytes)
- *   a page of the arena is mapped exactly where an extent that is not bare touches it
+ *   a page is at home exactly where an extent that is not bare touches the arena; bare ones that are not stale are not mapped
  *   every used extent, and nothing else, is in `blocks`
  *
  * Lock. `lock` protects everything but the trace, which has its own, taken inside it. It is never held across a driver
@@ -202,8 +202,6 @@ bool weir__settle_complete(struct weir_pool *pool);
 void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent);
 /* Writes a used extent down as the one over its pages. */
 void weir__own(struct weir_pool *pool, struct weir__extent *extent);
-/* Cuts an extent that is in no index. Needs: a reserve. Gives: the back; NULL without host memory for its tags. */
-struct weir__extent *weir__cut(struct weir_pool *pool, struct weir__extent *extent, size_t bytes);
 /* Cuts [begin, begin + bytes) out of an unused extent and takes it out of its index; what is left stays there.
  * Needs: a reserve of two. Gives: the middle; NULL without host memory, nothing has changed. */
 struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *extent, uintptr_t begin, size_t bytes);

@@ -207,7 +207,7 @@ WEIR_API enum weir_status weir_pool_create_sub(struct weir_pool *parent, const s
     X(uint64_t, device_waits, "hand-overs for which a stream was made to wait")                                        \
     X(uint64_t, host_waits, "requests for which the host waited")                                                      \
     X(uint64_t, host_wait_ns, "time the host waited")                                                                  \
-    X(uint64_t, pages_moved, "pages unmapped in one place and mapped in another")                                      \
+    X(uint64_t, pages_moved, "pages taken from one place and mapped in another")                                       \
     X(size_t, peak_stranded_bytes, "most idle on other streams when a request was short of memory")                    \
     X(uint64_t, moved_bytes, "pages moved, in bytes")                                                                  \
     X(uint64_t, memory_call_ns, "time in memory calls")                                                                \
