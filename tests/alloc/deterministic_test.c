@@ -12,8 +12,9 @@
 
 #include "device/emulated.h"
 #include "support.h"
+#include "tests/sanitized.h"
 
-enum { STREAMS = 4, BLOCKS = 24, STEPS = 600, LIMIT = 26, AMPLE = 80, GATES = 8, SEEDS = 100 };
+enum { STREAMS = 4, BLOCKS = 24, STEPS = 600, LIMIT = 26, AMPLE = 80, GATES = 8, SEEDS = SANITIZED ? 10 : 100 };
 
 /* When things happen; what happens is the same. */
 struct machine {

@@ -9,14 +9,9 @@
 #include "device/device.h"
 #include "device/emulated.h"
 #include "support.h"
+#include "tests/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 16 };
-#else
-enum { STRIDE = 1 };
-#endif
-
-enum { PAGES = 20, BLOCKS = 12, STREAMS = 3, ALL_TURNS = 2000, DRAWN_TURNS = 500 };
+enum { PAGES = 20, BLOCKS = 12, STREAMS = 3, ALL_TURNS = 2000, DRAWN_TURNS = 500, STRIDE = SANITIZED ? 16 : 1 };
 
 /* ---- what was made and not unmade ------------------------------------------------------------------------------- */
 

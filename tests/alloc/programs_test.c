@@ -20,17 +20,7 @@
 
 #include "program.h"
 #include "support.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "tests/sanitized.h"
 
 enum { OPERATIONS = 20000, MOST_JOBS = 16, CPU_SECONDS = 300, SHRINK_RUNS = 4000, SHRINK_SECONDS = 60 };
 

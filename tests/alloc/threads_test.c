@@ -7,12 +7,9 @@
 #include <stdlib.h>
 
 #include "support.h"
+#include "tests/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STEPS = 1000 };
-#else
-enum { STEPS = 2000 };
-#endif
+enum { STEPS = SANITIZED ? 1000 : 2000 };
 enum { THREADS = 4, STREAMS = 3, OWN = 0, BLOCKS = 16 }; /* of a thread: its own stream, then the two that all share */
 
 struct block {

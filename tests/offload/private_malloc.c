@@ -5,19 +5,15 @@
 #include <gnu/lib-names.h>
 #include <string.h>
 
+#include "tests/sanitized.h"
 #include "world.h"
 
 static void the_programs_malloc_is_the_c_librarys(void **state) {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    print_message("skipped: a sanitizer has a malloc of its own\n");
-    skip();
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    print_message("skipped: a sanitizer has a malloc of its own\n");
-    skip();
-#endif
-#endif
+    if (SANITIZED) {
+        print_message("skipped: a sanitizer has a malloc of its own\n");
+        skip();
+    }
     void *libc = dlopen(LIBC_SO, RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(libc);
     const char *const names[] = {"malloc",        "calloc",         "realloc",        "free",

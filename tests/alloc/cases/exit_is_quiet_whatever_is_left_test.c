@@ -11,8 +11,9 @@
 
 #include "device/emulated.h"
 #include "tests/alloc/cases/scene.h"
+#include "tests/sanitized.h"
 
-enum { RUNS = 50, MOST_SECONDS = 60 /* two where nothing else runs */ };
+enum { RUNS = SANITIZED ? 5 : 50, MOST_SECONDS = 60 /* two where nothing else runs */ };
 
 /* ---- the program that ends ------------------------------------------------------------------------------------------ */
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/alloc/cases/scene.h"
+#include "tests/sanitized.h"
 
 enum { THREADS = 4, CHILDREN = 100, MOST_SECONDS = 30 };
 
@@ -56,7 +57,7 @@ static void try_to_allocate(void) {
     _exit(refused ? 0 : 1);
 }
 /* The handlers close the device, and a pool may be destroyed in one. */
-__attribute__((unused)) static void leave_by_the_handlers(void) { /* not under the sanitizers */
+static void leave_by_the_handlers(void) {
     weir_pool_destroy(pool);
     exit(0);
 }
@@ -72,13 +73,12 @@ static void open_a_device(void) {
 }
 
 /* The leak checker takes what only the missing threads point to for lost. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEAVE leave_at_once
-#else
-#define LEAVE leave_by_the_handlers
-#endif
+static void leave(void) {
+    if (SANITIZED) leave_at_once();
+    leave_by_the_handlers();
+}
 
-static void (*const acts[])(void) = {run_a_program, leave_at_once, try_to_allocate, LEAVE, fork_again, open_a_device};
+static void (*const acts[])(void) = {run_a_program, leave_at_once, try_to_allocate, leave, fork_again, open_a_device};
 enum { ACTS = sizeof acts / sizeof *acts };
 
 static pid_t start(int act) {

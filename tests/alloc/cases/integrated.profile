@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A chip whose CPU and GPU share 121 GiB.
+# A chip whose CPU and GPU share memory: 121 GiB in a case that was reported, here a quarter.
 name        = integrated device
 integrated  = yes
-capacity    = 121 GiB
+capacity    = 30.25 GiB
 granularity = 2 MiB
