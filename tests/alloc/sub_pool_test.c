@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "support.h"
+#include "tests/sanitized.h"
 
 static const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT, WEIR_POLICY_PER_STREAM};
 enum { POLICIES = sizeof policies / sizeof *policies, PAGES = 64 };
@@ -166,7 +167,7 @@ static void a_parent_is_not_destroyed_before_its_sub_pools(void **state) {
 
 /* ---- several threads -------------------------------------------------------------------------------------------- */
 
-enum { USERS = 3, BLOCKS = 12, OPERATIONS = 3000 };
+enum { USERS = 3, BLOCKS = 12, OPERATIONS = SANITIZED ? 600 : 3000 };
 
 struct user {
     struct weir_pool *parent, *pool; /* pool NULL: makes and destroys sub-pools of its own */
