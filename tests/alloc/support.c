@@ -76,7 +76,31 @@ struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open, passed;
+    struct gate *next; /* of those that nobody has opened */
 };
+
+static pthread_mutex_t shut_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gate *shut;
+
+static void remember(struct gate *gate) {
+    pthread_mutex_lock(&shut_lock);
+    gate->next = shut;
+    shut = gate;
+    pthread_mutex_unlock(&shut_lock);
+}
+
+static void forget(const struct gate *gate) {
+    pthread_mutex_lock(&shut_lock);
+    struct gate **link = &shut;
+    while (*link != gate) link = &(*link)->next;
+    *link = gate->next;
+    pthread_mutex_unlock(&shut_lock);
+}
+
+static void let_pass(struct gate *gate) {
+    gate->open = true;
+    pthread_cond_broadcast(&gate->changed);
+}
 
 static void pass_gate(void *argument) {
     struct gate *gate = argument;
@@ -94,13 +118,27 @@ struct gate *put_gate(weir_stream stream) {
     pthread_cond_init(&gate->changed, NULL);
     struct weir_work work = {.name = "gate", .run = pass_gate, .argument = gate};
     OK(weir_device_submit(test_device(), &work, stream));
+    remember(gate);
     return gate;
 }
 
+/* They are not freed: a thread of the test that failed may be about to open one. */
+int open_gates_left_shut(void **state) {
+    (void)state;
+    pthread_mutex_lock(&shut_lock);
+    for (struct gate *gate = shut; gate != NULL; gate = gate->next) {
+        pthread_mutex_lock(&gate->lock);
+        let_pass(gate);
+        pthread_mutex_unlock(&gate->lock);
+    }
+    pthread_mutex_unlock(&shut_lock);
+    return 0;
+}
+
 void open_gate(struct gate *gate) {
+    forget(gate);
     pthread_mutex_lock(&gate->lock);
-    gate->open = true;
-    pthread_cond_broadcast(&gate->changed);
+    let_pass(gate);
     while (!gate->passed) pthread_cond_wait(&gate->changed, &gate->lock);
     pthread_mutex_unlock(&gate->lock);
     pthread_cond_destroy(&gate->changed);

@@ -46,6 +46,11 @@ struct gate;
 struct gate *put_gate(weir_stream stream);
 void open_gate(struct gate *gate); /* and frees it; the stream needs it no longer */
 
+/* After every test: one that failed leaves no gate shut, at which the next ones would hang. */
+int open_gates_left_shut(void **state);
+#undef cmocka_unit_test
+#define cmocka_unit_test(test) cmocka_unit_test_teardown(test, open_gates_left_shut)
+
 /* Work in the order of a stream: every byte becomes `value`; and the same checked, failures are counted. */
 void queue_fill(weir_stream stream, void *at, size_t bytes, unsigned char value);
 void queue_check(weir_stream stream, const void *at, size_t bytes, unsigned char value);

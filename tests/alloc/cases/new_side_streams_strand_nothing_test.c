@@ -116,6 +116,7 @@ static void come_and_go(struct weir_pool *pool) {
         OK(weir_pool_free(pool, a, stream));
         OK(weir_stream_destroy(test_device(), stream)); /* with work on it */
         if (gate != NULL) open_gate(gate);
+        if (i % 50 == 49) OK(weir_device_synchronize(test_device())); /* what still works can't be forgotten */
         size_t streams = 0;
         OK(weir_pool_get_stream_stats(pool, NULL, 0, &streams));
         if (streams > most) most = streams;
