@@ -52,6 +52,7 @@ static enum weir_status change(struct weir_pool *pool, struct weir__limit wanted
     if (pool->family->root == pool) weir__family_set_limit(pool);
     weir__give_excess_back(pool);
     weir__family_give_excess_back(pool);
+    weir__waiting_change(pool);
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return WEIR_OK;

@@ -40,6 +40,7 @@ void weir__claim_begin(struct weir_pool *pool) { pool->in_flight++; }
 
 void weir__claim_end(struct weir_pool *pool) {
     pool->in_flight--;
+    pool->waiters.changes++;
     pthread_cond_broadcast(&pool->changed);
 }
 

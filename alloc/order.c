@@ -309,6 +309,14 @@ static bool captures(const struct weir__driver *driver, weir_stream stream) {
            (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+static bool in_capture(const struct weir__order *order, weir_stream stream) {
+    const struct weir__driver *driver = order->device->driver;
+    if (driver->stream_is_capturing == NULL || weir__device_enter(order->device) != WEIR_OK) return false;
+    const bool open = captures(driver, stream);
+    weir__device_leave(order->device);
+    return open;
+}
+
 /* WEIR_NOT_SUPPORTED while a stream is seen to capture: what is asked of the legacy stream or the whole context would make
  * the capture invalid. The legacy stream answers for all blocking ones; a non-blocking one must be known. */
 static enum weir_status check_captures(const struct weir__order *order) {
@@ -391,6 +399,42 @@ enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot_numbe
     return settle(order, mark, status);
 }
 
+/* True for a slot that has tags of which no mark tells. */
+static bool is_unmarked(const struct weir__order *order, const struct weir__slot *slot) {
+    if (!slot->open) return false;
+    if (slot->alive) return slot->frees_since_mark > 0;
+    return slot->complete < slot->final_tick &&
+           find_mark(order, (struct weir__tag){.slot = slot->number, .tick = slot->final_tick}) == NULL;
+}
+
+/* (unlocks) On a slot's own stream, where that is possible. Gives: whether a mark of the context is needed. */
+static bool needs_context_mark(struct weir__order *order, struct weir__slot *slot, enum weir_status *status) {
+    lose_ended(order, slot);
+    if (!is_unmarked(order, slot)) return false;
+    const weir_stream stream = recordable(order, slot, false);
+    if (stream == WEIR__ANY_STREAM) return true;
+    if (in_capture(order, stream)) return false;
+    struct weir__mark *mark = make_mark(order, slot, stream, status);
+    *status = settle(order, mark, *status);
+    return false;
+}
+
+enum weir_status weir__order_mark_all(struct weir__order *order) {
+    enum weir_status status = WEIR_OK;
+    bool context = false;
+    for (uint32_t i = 1; i < order->count && status == WEIR_OK; i++)
+        context |= needs_context_mark(order, order->slots[i], &status);
+    if (status != WEIR_OK || !context || !has_context_events(order)) return status;
+    struct weir__mark *mark = make_context_mark(order, &status);
+    return settle(order, mark, status);
+}
+
+bool weir__order_has_marks(const struct weir__order *order) {
+    for (uint32_t i = 1; i < order->count; i++)
+        if (order->slots[i]->oldest != NULL) return true;
+    return false;
+}
+
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_number) {
     const struct weir__slot *slot = order->slots[slot_number];
     const size_t granules = slot->kind == WEIR__KIND_FOREIGN ? 1 : WEIR__MARK_GRANULES; /* it can't be made later */
@@ -444,6 +488,7 @@ static void raise_to(uint64_t *tick, uint64_t reached) {
 
 /* A mark of a slot has passed. Needs: the mark is in use, or in no list. */
 static void mark_passed(struct weir__order *order, struct weir__slot *slot, const struct weir__mark *mark) {
+    order->passed++;
     raise_to(&slot->complete, mark->tick);
     for (uint32_t i = 0; i < mark->covers; i++) {
         raise_to(&order->slots[i]->complete, mark->ticks[i]);
@@ -451,11 +496,11 @@ static void mark_passed(struct weir__order *order, struct weir__slot *slot, cons
     }
 }
 
-static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
+static bool poll_slot(struct weir__order *order, struct weir__slot *slot, const char *site) {
     bool advanced = false;
     lose_ended(order, slot);
     while (slot->oldest != NULL && slot->oldest->recorded &&
-           weir__wait_event_query(order->device, WEIR__SITE_MARK_PASSED, slot->oldest->event) == CUDA_SUCCESS) {
+           weir__wait_event_query(order->device, site, slot->oldest->event) == CUDA_SUCCESS) {
         struct weir__mark *mark = slot->oldest;
         unlink_mark(slot, mark);
         mark_passed(order, slot, mark);
@@ -465,13 +510,16 @@ static bool poll_slot(struct weir__order *order, struct weir__slot *slot) {
     return advanced;
 }
 
-bool weir__order_poll(struct weir__order *order) {
+static bool poll(struct weir__order *order, const char *site) {
     if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return false;
     bool advanced = false;
-    for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i]);
+    for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i], site);
     weir__device_leave(order->device);
     return advanced;
 }
+
+bool weir__order_poll(struct weir__order *order) { return poll(order, WEIR__SITE_MARK_PASSED); }
+bool weir__order_poll_waited(struct weir__order *order) { return poll(order, WEIR__SITE_HOST_WAIT); }
 
 /* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
@@ -482,6 +530,7 @@ static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     slot->complete = slot->tick++;
     slot->frees_since_mark = 0;
     slot->bytes_since_mark = 0;
+    order->passed++;
     return true;
 }
 
@@ -510,6 +559,7 @@ static enum weir_status synchronize(struct weir__order *order) {
         weir__device_leave(order->device);
     }
     pthread_mutex_lock(order->lock);
+    order->passed++;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
         if (ticks[i] > order->slots[i]->complete) order->slots[i]->complete = ticks[i];
         retire_complete(order, order->slots[i]);
@@ -661,6 +711,7 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     if (!goes(stream)) return;
     if (!order->deterministic && is_empty(order, slot)) {
         slot->final_tick = slot->complete = slot->tick++;
+        order->passed++;
     } else {
         enum weir_status status = WEIR_OK;
         struct weir__mark *mark = make_mark(order, slot, slot->stream, &status);

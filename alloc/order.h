@@ -114,6 +114,7 @@ struct weir__order {
     CUevent *events;       /* spare ones */
     size_t event_count, event_room;
     uint64_t order_calls;
+    uint64_t passed; /* counts what has become complete: marks, streams found empty, waits for the context */
 };
 
 enum weir_status weir__order_open(struct weir__order *order, struct weir_device *device, pthread_mutex_t *lock,
@@ -148,11 +149,18 @@ bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slo
 bool weir__order_poll(struct weir__order *order);
 /* The same, and for slots with tags after their last mark whether the whole stream is empty: dearer, sees more. */
 bool weir__order_poll_streams(struct weir__order *order);
+/* The same look at marks for a request that the host waits for, which is a site of its own (wait.h). */
+bool weir__order_poll_waited(struct weir__order *order);
+/* True when a mark is there that has not been seen to have passed. */
+bool weir__order_has_marks(const struct weir__order *order);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
 /* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. `named`: by the call.
  * Where the stream can't be touched, a mark of the context. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; no mark is made. */
 enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot, bool named);
+/* (unlocks) Records marks for all tags that have none yet, but for those of streams in capture. Fails as weir__order_mark; the
+ * marks that were made stay. */
+enum weir_status weir__order_mark_all(struct weir__order *order);
 /* (unlocks) For streams that can't be asked and have tags after their last mark: records a mark of the context, and gives
  * an idle device a moment, at most 1 ms, to pass it. */
 void weir__order_reach(struct weir__order *order);

@@ -255,8 +255,7 @@ static enum weir_status wait_for_streams(struct weir_pool *pool, uint64_t deadli
 /* (unlocks) Waits for all events, then frees every whole free segment. */
 static enum weir_status release_cached(struct weir_pool *pool, struct weir__request *request) {
     uint64_t since_ns = weir__device_now_ns(pool->device);
-    if (request->deadline_ns == 0) request->deadline_ns = since_ns + request->wait_limit_ns;
-    weir__account_host_wait(pool, request->slot);
+    weir__begin_host_wait(pool, request);
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     if (status != WEIR_OK) {
         weir__account_host_waited(pool, request->slot, since_ns);
@@ -357,6 +356,7 @@ static void per_stream_release(struct weir_pool *pool, struct weir__extent *exte
         append_pending(pool, extent);
     else
         free_block(pool, extent);
+    weir__waiting_change(pool);
 }
 
 /* One event on each stream that noted the block. */

@@ -21,7 +21,6 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
     return weir__forked() ? weir__fail_forked() : WEIR_OK;
 }
 
-/* Gives: whether there was anything. */
 /* A host function may run, and free, after its stream was destroyed: the handle it names is then nobody's, or already another
  * stream's. All that had it and may not be over count as users; the last mark of each stands for what it did. */
 static void note_gone(struct weir_pool *pool, struct weir__extent *extent, weir_stream stream) {
@@ -36,7 +35,7 @@ static void note_gone(struct weir_pool *pool, struct weir__extent *extent, weir_
     }
 }
 
-static bool empty_inbox(struct weir_pool *pool) {
+bool weir__pool_take_inbox(struct weir_pool *pool) {
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
     const bool any = entry != NULL;
     while (entry != NULL) {
@@ -54,7 +53,7 @@ static bool empty_inbox(struct weir_pool *pool) {
 void weir__pool_lock(struct weir_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     if (!weir__family_is_busy(pool->family))
-        empty_inbox(pool); /* else they are taken back after the call that has the turn */
+        weir__pool_take_inbox(pool); /* else they are taken back after the call that has the turn */
 }
 
 void weir__pool_unlock(struct weir_pool *pool) { pthread_mutex_unlock(&pool->lock); }
@@ -67,7 +66,7 @@ void weir__pool_begin(struct weir_pool *pool) {
     }
     weir__family_take_turn(pool->family, pool);
     pthread_mutex_lock(&pool->lock);
-    empty_inbox(pool);
+    weir__pool_take_inbox(pool);
 }
 
 void weir__pool_end(struct weir_pool *pool) {
@@ -272,8 +271,9 @@ static enum weir_status alloc_under_limit(struct weir_pool *pool, struct weir__r
 static enum weir_status serve(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status;
     do status = alloc_under_limit(pool, request, out);
-    while (status == WEIR_OUT_OF_MEMORY && (empty_inbox(pool) || /* host functions have freed some meanwhile */
-                                            weir__family_give(pool, request)));
+    while (status == WEIR_OUT_OF_MEMORY &&
+           (weir__pool_take_inbox(pool) || /* host functions have freed some meanwhile */
+            weir__family_give(pool, request)));
     return status;
 }
 
@@ -295,7 +295,7 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
         status = serve(pool, request, out);
     while (status == WEIR_OUT_OF_MEMORY) {
         const size_t free_bytes = ask_free_bytes(pool); /* for the report; host functions may free some meanwhile */
-        if (!empty_inbox(pool)) return weir__refuse(pool, request, free_bytes);
+        if (!weir__pool_take_inbox(pool)) return weir__refuse(pool, request, free_bytes);
         status = serve(pool, request, out);
     }
     return status;
@@ -385,6 +385,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stre
     }
     enum weir_status status = named_slot(pool, "weir_pool_alloc", stream, &request.slot);
     if (status == WEIR_OK) status = alloc_block(pool, &request, &block);
+    weir__waiting_end(pool, &request);
     if (status == WEIR_OK) status = publish(pool, block, stream);
     if (status == WEIR_OK) *out = (void *)block->address;
     weir__charge(pool, request.slot);

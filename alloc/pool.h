@@ -35,6 +35,7 @@
 #include "alloc/spent.h"
 #include "alloc/sub_pool.h"
 #include "alloc/table.h"
+#include "alloc/waiting.h"
 #include "weir/pool.h"
 
 struct weir__trace;
@@ -51,6 +52,8 @@ struct weir__request {
     unsigned map_refusals;
     uint64_t wait_limit_ns;
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
+    bool host_waited;     /* and is counted so */
+    struct weir__waiter waiter;
 };
 
 struct weir__policy {
@@ -87,7 +90,7 @@ struct weir_pool {
     size_t most_held_bytes; /* the limit, or what is still held above a lowered one */
     uint64_t wait_limit_ns;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a claim ended */
+    pthread_cond_t changed; /* a claim ended; while a request waits, every change */
     bool deterministic;
     bool movable; /* idle pages may be mapped at other addresses */
     char name[WEIR__NAME_ROOM];
@@ -99,6 +102,7 @@ struct weir_pool {
     struct weir_pool *next_known; /* of all pools of the process */
     struct weir__observer observer;
     struct weir__reclaims reclaims;
+    struct weir__waiters waiters;
     struct weir__family *family, own_family; /* own_family: of a root */
     struct weir__member member;
     struct weir__trace *trace; /* NULL: off */
@@ -253,10 +257,15 @@ enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *d
  * to be refused waits for its end. */
 void weir__claim_begin(struct weir_pool *pool);
 void weir__claim_end(struct weir_pool *pool);
-/* (unlocks) The host waits, for a request, until the tags that an unused extent bears now are complete. The extent may be
- * gone by then where it is not claimed. Fails: WEIR_OUT_OF_MEMORY past the deadline; WEIR_DRIVER. (shared.c) */
+/* (unlocks) The host waits, for a request whose deadline runs, until the tags that an unused extent bears now are complete.
+ * The extent may be gone by then where it is not claimed. Fails: WEIR_OUT_OF_MEMORY past the deadline; WEIR_DRIVER. (shared.c) */
+enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__request *request,
+                                     const struct weir__extent *unused);
+/* (unlocks) The same with what begins a wait, and counts its time. (shared.c) */
 enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
                                        const struct weir__extent *unused);
+/* The host is going to wait for a request: counted once, and its deadline runs. (shared.c) */
+void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request);
 /* Waits for another call's claim to end. False past the deadline. */
 bool weir__wait_for_claims(struct weir_pool *pool, uint64_t deadline_ns);
 
@@ -294,7 +303,9 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
 /* Takes the lock and the frees that host functions left; gives it back. For calls that read the pool. */
 void weir__pool_lock(struct weir_pool *pool);
 void weir__pool_unlock(struct weir_pool *pool);
-/* The same with the turn, for calls that change the pool; in a host function, which must not wait, without it. */
+/* Takes back what host functions freed. Gives: whether there was anything. */
+bool weir__pool_take_inbox(struct weir_pool *pool);
+/* Lock and turn, for calls that change the pool; in a host function, which must not wait, without it. */
 void weir__pool_begin(struct weir_pool *pool);
 void weir__pool_end(struct weir_pool *pool);
 

@@ -46,19 +46,40 @@ static uint64_t deadline_of(struct weir_pool *pool, struct weir__request *reques
     return request->deadline_ns;
 }
 
-enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
-                                       const struct weir__extent *unused) {
-    uint32_t count = unused->tag_count;
+void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request) {
+    if (!request->host_waited) weir__account_host_wait(pool, request->slot);
+    request->host_waited = true;
+    deadline_of(pool, request);
+}
+
+enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__request *request,
+                                     const struct weir__extent *unused) {
+    const uint32_t count = unused->tag_count;
     struct weir__tag tags[count > 0 ? count : 1];
     for (uint32_t i = 0; i < count; i++) tags[i] = unused->tags[i];
-    if (request->deadline_ns == 0) weir__account_host_wait(pool, request->slot);
-    uint64_t deadline_ns = deadline_of(pool, request), since_ns = weir__device_now_ns(pool->device);
     enum weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir__order_wait_host(&pool->order, tags[i], deadline_ns);
-    weir__account_host_waited(pool, request->slot, since_ns);
+        status = weir__order_wait_host(&pool->order, tags[i], request->deadline_ns);
     weir__settle_complete(pool);
     return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+}
+
+enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
+                                       const struct weir__extent *unused) {
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    weir__begin_host_wait(pool, request);
+    const enum weir_status status = weir__wait_for_tags(pool, request, unused);
+    weir__account_host_waited(pool, request->slot, since_ns);
+    return status;
+}
+
+/* In deterministic mode for what was freed first, whatever else comes. */
+static enum weir_status wait_on_host(struct weir_pool *pool, struct weir__request *request,
+                                     const struct weir__extent *idle) {
+    weir__account_short(pool, request->slot);
+    if (pool->deterministic || weir__order_extent_is_complete(&pool->order, idle))
+        return weir__wait_for_extent(pool, request, idle);
+    return weir__wait_for_change(pool, request);
 }
 
 /* One step of the ladder. WEIR_NOT_READY: look again from the top. */
@@ -72,8 +93,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
         return weir__move(pool, request, choice, out);
     case WEIR__WAIT_HOST:
-        weir__account_short(pool, request->slot);
-        status = weir__wait_for_extent(pool, request, choice->idle);
+        status = wait_on_host(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;
     case WEIR__NO_DRIVER:
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
@@ -89,6 +109,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
 
 static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status = WEIR_NOT_READY;
+    weir__let_waiters_look(pool, request);
     while (status == WEIR_NOT_READY) {
         if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY; /* it may change during a wait */
         struct weir__choice choice = weir__ladder_next(pool, request);
@@ -100,6 +121,7 @@ static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__reques
 static void shared_release(struct weir_pool *pool, struct weir__extent *extent) {
     extent->number = ++pool->frees_stamped;
     weir__settle_idle(pool, extent);
+    weir__waiting_change(pool);
 }
 
 static void shared_after_release(struct weir_pool *pool, uint32_t slot) {

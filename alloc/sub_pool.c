@@ -66,6 +66,7 @@ void weir__family_leave(struct weir_pool *pool) {
     while (*link != pool) link = &(*link)->member.next;
     *link = pool->member.next;
     family->held_bytes -= pool->held_bytes;
+    family->changes++;
     if (family->most_held_bytes > family->limit_bytes)
         family->most_held_bytes = family->held_bytes > family->limit_bytes ? family->held_bytes : family->limit_bytes;
     unlock(family);
@@ -111,6 +112,7 @@ void weir__family_unhold(struct weir_pool *pool, size_t bytes) {
     lock(family);
     family->held_bytes -= bytes;
     family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    family->changes++;
     pool->held_bytes -= bytes;
     unlock(family);
 }
@@ -135,6 +137,7 @@ void weir__family_set_limit(struct weir_pool *root) {
     struct weir__family *family = root->family;
     lock(family);
     family->limit_bytes = root->limit_bytes;
+    family->changes++;
     family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
     unlock(family);
 }
@@ -173,7 +176,7 @@ void weir__family_give_excess_back(struct weir_pool *pool) {
     }
 }
 
-/* (unlocks) Waits for the uses of the largest idle extent of each stream. */
+/* (unlocks) Deterministic mode: waits for the uses of the largest idle extent of each stream. */
 static void wait_for_idle(struct weir_pool *pool, uint64_t deadline_ns) {
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__extent *extent = weir__index_largest(&pool->order.slots[i]->idle[0]);
@@ -216,23 +219,79 @@ static size_t wanted_of_family(const struct weir_pool *pool, const struct weir__
     return wanted > untaken ? wanted - untaken : 0;
 }
 
-bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
+/* (unlocks) */
+static bool give_now(struct weir_pool *pool, const struct weir__request *request) {
     const size_t wanted = wanted_of_family(pool, request);
-    if (wanted == 0 || request->host_function) return false;
-    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    if (wanted == 0) return false;
     pthread_mutex_unlock(&pool->lock);
-    size_t given = ask_others(pool, wanted, false, 0);
+    const size_t given = ask_others(pool, wanted, false, 0);
     pthread_mutex_lock(&pool->lock);
-    if (given > 0) return true;
-    if (request->deadline_ns == 0) {
-        request->deadline_ns = since_ns + request->wait_limit_ns;
-        weir__account_host_wait(pool, request->slot);
-    }
+    return given > 0;
+}
+
+/* (unlocks) In the order of the members and their streams, whatever else comes. */
+static bool give_in_order(struct weir_pool *pool, struct weir__request *request) {
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    const size_t wanted = wanted_of_family(pool, request);
+    weir__begin_host_wait(pool, request);
     pthread_mutex_unlock(&pool->lock);
-    given = ask_others(pool, wanted, true, request->deadline_ns);
+    const size_t given = ask_others(pool, wanted, true, request->deadline_ns);
     pthread_mutex_lock(&pool->lock);
     weir__account_host_waited(pool, request->slot, since_ns);
     return given > 0;
+}
+
+struct others {
+    uint64_t changes;  /* of all of them */
+    bool have_pending; /* one has something that it may be able to give later */
+};
+
+/* (unlocks) Looks how far the others have got. */
+static struct others listen(struct weir_pool *pool) {
+    struct weir__family *family = pool->family;
+    struct others others = {0};
+    uint64_t from = 0;
+    pthread_mutex_unlock(&pool->lock);
+    for (struct weir_pool *other; (other = use_next(family, pool, from)) != NULL;) {
+        from = other->member.number + 1;
+        weir__pool_lock(other);
+        if (weir__order_mark_all(&other->order) != WEIR_OK)
+            weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
+        if (weir__order_poll_waited(&other->order)) weir__settle_complete(other);
+        others.changes += weir__waiting_changes(other);
+        others.have_pending |= weir__ladder_oldest_incomplete(other) != NULL || other->in_flight > 0;
+        weir__pool_unlock(other);
+        unuse(family, other);
+    }
+    lock(family);
+    others.changes += family->changes;
+    unlock(family);
+    pthread_mutex_lock(&pool->lock);
+    return others;
+}
+
+static bool is_alone(const struct weir_pool *pool) {
+    lock(pool->family);
+    const bool alone = pool->family->root == pool && pool->family->first == NULL;
+    unlock(pool->family);
+    return alone;
+}
+
+bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *request) {
+    if (is_alone(pool)) return false;
+    const uint64_t changes = listen(pool).changes;
+    if (changes == request->waiter.family) return false;
+    request->waiter.family = changes;
+    give_now(pool, request);
+    return true;
+}
+
+bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
+    if (request->host_function || is_alone(pool) || wanted_of_family(pool, request) == 0) return false;
+    if (give_now(pool, request)) return true;
+    if (pool->deterministic) return give_in_order(pool, request);
+    if (listen(pool).have_pending) return weir__wait_for_change(pool, request) == WEIR_OK;
+    return give_now(pool, request); /* what has just become complete */
 }
 
 /* ---- the turn --------------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct weir__family {
     struct weir_pool *first; /* the other members, oldest first */
     uint64_t joined;         /* so far */
     size_t limit_bytes, held_bytes, most_held_bytes;
+    uint64_t changes; /* there may be more to take */
     bool deterministic;
     bool busy; /* a call has the turn */
 };
@@ -63,6 +64,9 @@ void weir__family_give_excess_back(struct weir_pool *pool);
 /* (unlocks, keeps the turn) When it is the family's allowance that a request lacks: other members give back what they have
  * idle, what is not complete is waited for. Gives: whether there is more now. */
 bool weir__family_give(struct weir_pool *pool, struct weir__request *request);
+/* (unlocks) For a request that waits already: when something has changed with the others since it asked last, asks them again.
+ * Gives: whether there is a change. */
+bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *request);
 
 void weir__family_take_turn(struct weir__family *family, const struct weir_pool *pool);
 void weir__family_end_turn(struct weir__family *family);

@@ -88,7 +88,9 @@ WEIR_API const char *weir_pool_options_help(void);
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
-/* Gives at least `bytes` bytes that are ready for use on `stream`.
+/* Gives at least `bytes` bytes that are ready for use on `stream`. The host waits where nothing else serves, at most the wait
+ * limit, for whichever memory comes first: of any stream, freed by any thread. Of several requests that wait the one that has
+ * waited longest comes first.
  *
  * Needs:   a stream of the pool's device, or 0 for the default stream.
  * Gives:   *out, aligned to 512; contents undefined. bytes == 0 gives a unique address of no size.

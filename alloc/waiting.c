@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/waiting.h"
+
+#include <time.h>
+
+#include "alloc/pool.h"
+
+#define FIRST_PAUSE_NS   UINT64_C(10000)
+#define LONGEST_PAUSE_NS UINT64_C(500000)
+#define PATIENCE_NS      UINT64_C(100000000) /* so long a waiter may take to come to its look; it may hang at a full queue */
+
+void weir__waiting_change(struct weir_pool *pool) {
+    pool->waiters.changes++;
+    if (pool->waiters.oldest != NULL) pthread_cond_broadcast(&pool->changed);
+}
+
+uint64_t weir__waiting_changes(const struct weir_pool *pool) { return pool->waiters.changes + pool->order.passed; }
+
+/* ---- whose turn it is ------------------------------------------------------------------------------------------- */
+
+static void join(struct weir_pool *pool, struct weir__waiter *waiter) {
+    struct weir__waiter **link = &pool->waiters.oldest;
+    if (waiter->listed) return;
+    while (*link != NULL) link = &(*link)->younger;
+    *link = waiter;
+    waiter->listed = true;
+}
+
+void weir__waiting_end(struct weir_pool *pool, struct weir__request *request) {
+    struct weir__waiter *waiter = &request->waiter, **link = &pool->waiters.oldest;
+    if (!waiter->listed) return;
+    while (*link != waiter) link = &(*link)->younger;
+    *link = waiter->younger;
+    waiter->listed = false;
+}
+
+/* True when one who waits, and has waited longer than `than` (NULL: than nobody), has not looked since the last change. */
+static bool one_is_to_look(const struct weir_pool *pool, const struct weir__waiter *than) {
+    const uint64_t changes = weir__waiting_changes(pool);
+    for (const struct weir__waiter *waiter = pool->waiters.oldest; waiter != than; waiter = waiter->younger)
+        if (waiter->asleep && waiter->seen != changes) return true;
+    return false;
+}
+
+/* (unlocks) For a while, or until there is a change. The first pause is a call of the machine's, which so hears that the host
+ * waits; under the virtual clock all are, since other threads go on only then. */
+static void pause_waiting(struct weir_pool *pool, uint64_t *pause_ns) {
+    const uint64_t ns = *pause_ns;
+    if (*pause_ns < LONGEST_PAUSE_NS) *pause_ns += *pause_ns / 4;
+    if (ns == FIRST_PAUSE_NS || weir__device_takes_turns(pool->device)) {
+        pthread_mutex_unlock(&pool->lock);
+        weir__device_pause(pool->device, ns);
+        pthread_mutex_lock(&pool->lock);
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)ns;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&pool->changed, &pool->lock, &until);
+}
+
+void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *request) {
+    if (pool->waiters.oldest == NULL || request->host_function || request->waiter.listed) return;
+    weir__order_poll(&pool->order);
+    if (!one_is_to_look(pool, NULL)) return;
+    const uint64_t until_ns = weir__device_now_ns(pool->device) + PATIENCE_NS;
+    for (uint64_t pause_ns = FIRST_PAUSE_NS;
+         one_is_to_look(pool, NULL) && weir__device_now_ns(pool->device) < until_ns;) {
+        pthread_cond_broadcast(&pool->changed);
+        pause_waiting(pool, &pause_ns);
+    }
+}
+
+/* ---- the wait --------------------------------------------------------------------------------------------------- */
+
+/* True when there is a change, and nobody who has waited longer is to look at it first. */
+static bool may_look(struct weir_pool *pool, struct weir__request *request) {
+    struct weir__waiter *waiter = &request->waiter;
+    weir__pool_take_inbox(pool);
+    if (weir__order_poll_waited(&pool->order)) weir__settle_complete(pool);
+    if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
+    if (waiter->seen == weir__waiting_changes(pool)) return false;
+    if (!one_is_to_look(pool, waiter)) return true;
+    pthread_cond_broadcast(&pool->changed);
+    return false;
+}
+
+static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__request *request) {
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+    while (!may_look(pool, request)) {
+        if (weir__device_now_ns(pool->device) >= request->deadline_ns) return WEIR_OUT_OF_MEMORY;
+        pause_waiting(pool, &pause_ns);
+    }
+    return WEIR_OK;
+}
+
+/* What is freed and marked by nothing yet gets its mark now. Where none can be made the host waits for the context instead,
+ * once there is nothing else to wait for. */
+static enum weir_status make_marks(struct weir_pool *pool, struct weir__request *request) {
+    enum weir_status status = weir__order_mark_all(&pool->order);
+    if (status != WEIR_OK || weir__order_has_marks(&pool->order)) return status;
+    const struct weir__extent *unused = weir__ladder_oldest_incomplete(pool);
+    return unused == NULL ? WEIR_OK : weir__wait_for_tags(pool, request, unused);
+}
+
+enum weir_status weir__wait_for_change(struct weir_pool *pool, struct weir__request *request) {
+    struct weir__waiter *waiter = &request->waiter;
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    weir__begin_host_wait(pool, request);
+    join(pool, waiter);
+    waiter->seen = weir__waiting_changes(pool);
+    waiter->asleep = true;
+    enum weir_status status = make_marks(pool, request);
+    if (status == WEIR_OK) status = sleep_until_change(pool, request);
+    waiter->asleep = false;
+    waiter->seen = weir__waiting_changes(pool);
+    pthread_cond_broadcast(&pool->changed); /* others may look now */
+    weir__account_host_waited(pool, request->slot, since_ns);
+    return status;
+}

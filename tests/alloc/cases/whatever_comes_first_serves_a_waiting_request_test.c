@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request that waits on the host is served by the first memory that is enough for it: of whatever stream, freed by
+ * whatever thread, in whatever pool of the family. What it happened to look at first may stand for ever. Of several the one
+ * that has waited longest comes first. All runs under the watch. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "tests/alloc/cases/scene.h"
+
+static weir_stream s0, s1, s2, s3;
+
+static void synchronize(void) { OK(weir_device_synchronize(test_device())); }
+
+/* ---- requests in threads of their own ------------------------------------------------------------------------------ */
+
+struct asker {
+    struct weir_pool *pool;
+    size_t bytes;
+    weir_stream stream; /* NULL: names none */
+    pthread_t thread;
+    void *block;
+    enum weir_status status;
+    bool answered;
+};
+
+static void *ask(void *argument) {
+    struct asker *asker = argument;
+    asker->status = asker->stream == NULL ? weir_pool_alloc_any(asker->pool, asker->bytes, &asker->block)
+                                          : weir_pool_alloc(asker->pool, asker->bytes, asker->stream, &asker->block);
+    __atomic_store_n(&asker->answered, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static bool is_answered(struct asker *asker) { return __atomic_load_n(&asker->answered, __ATOMIC_ACQUIRE); }
+
+/* Comes back once the request waits. */
+static struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
+    struct asker *asker = calloc(1, sizeof *asker);
+    const uint64_t waits = stats_of(pool).host_waits;
+    *asker = (struct asker){.pool = pool, .bytes = bytes, .stream = stream};
+    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    while (stats_of(pool).host_waits == waits) assert_false(is_answered(asker));
+    return asker;
+}
+
+/* Waits until one of them is answered. */
+static void await_one(struct asker *first, struct asker *second) {
+    while (!is_answered(first) && !is_answered(second)) sched_yield();
+}
+
+/* The request has been served: its block is written to and given back. */
+static void expect_served(struct asker *asker) {
+    assert_int_equal(pthread_join(asker->thread, NULL), 0);
+    assert_int_equal(asker->status, WEIR_OK);
+    const weir_stream stream = asker->stream != NULL ? asker->stream : s0;
+    queue_fill(stream, asker->block, asker->bytes, 0xBB);
+    queue_check(stream, asker->block, asker->bytes, 0xBB);
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_pool_free(asker->pool, asker->block, stream));
+    free(asker);
+}
+
+static bool lies_in(const struct asker *asker, const void *start, size_t bytes) {
+    return (uintptr_t)asker->block >= (uintptr_t)start && (uintptr_t)asker->block < (uintptr_t)start + bytes;
+}
+
+/* Two blocks that streams behind gates still write to, freed in the order in which they are named. */
+struct busy {
+    void *block[2];
+    struct gate *gate[2];
+};
+
+static struct busy free_two_in_use(struct weir_pool *pool, size_t bytes, const weir_stream streams[2]) {
+    struct busy busy;
+    for (int i = 0; i < 2; i++) busy.block[i] = alloc(pool, bytes, streams[i]);
+    synchronize();
+    for (int i = 0; i < 2; i++) {
+        busy.gate[i] = put_gate(streams[i]);
+        queue_fill(streams[i], busy.block[i], bytes, 0xAA);
+        OK(weir_pool_free(pool, busy.block[i], streams[i]));
+    }
+    return busy;
+}
+
+/* ---- one request, several streams ----------------------------------------------------------------------------------- */
+
+static void serve_by_the_stream_that_ends(struct weir_pool *pool) {
+    const weir_stream orders[][2] = {{s1, s2}, {s2, s1}};
+    for (int order = 0; order < 2; order++) {
+        for (int opened = 0; opened < 2; opened++) {
+            const struct busy busy = free_two_in_use(pool, 128 * MIB, orders[order]);
+            struct asker *asker = start_asking(pool, 100 * MIB, NULL);
+            open_gate(busy.gate[opened]);
+            await_one(asker, asker);
+            assert_true(lies_in(asker, busy.block[opened], 128 * MIB));
+            expect_served(asker);
+            open_gate(busy.gate[1 - opened]);
+            synchronize();
+        }
+    }
+}
+
+static void a_stream_that_stands_does_not_keep_another_ones_memory(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_by_the_stream_that_ends);
+}
+
+/* Pages that lie across idle neighbours of two streams each are nobody's before both are done. One such page is enough. */
+static void serve_by_either_pair(struct weir_pool *pool) {
+    for (int opened = 0; opened < 2; opened++) {
+        const struct halves pairs[2] = {make_halves(pool, s1, s3), make_halves(pool, s2, s3)};
+        synchronize();
+        struct gate *gates[2] = {put_gate(s1), put_gate(s2)};
+        for (int i = 0; i < 2; i++) {
+            queue_fill(i == 0 ? s1 : s2, pairs[i].first, HALF_BYTES, 0xAA);
+            OK(weir_pool_free(pool, pairs[i].first, i == 0 ? s1 : s2));
+            OK(weir_pool_free(pool, pairs[i].second, s3));
+        }
+        struct asker *asker = start_asking(pool, 5 * PAGE, s0);
+        open_gate(gates[opened]);
+        await_one(asker, asker); /* s0 itself may have been made to wait for the other stream */
+        open_gate(gates[1 - opened]);
+        expect_served(asker);
+        for (int i = 0; i < 2; i++) OK(weir_pool_free(pool, pairs[i].post, s3));
+        synchronize();
+        OK(weir_pool_trim(pool, 0));
+    }
+}
+
+static void the_first_page_that_is_whole_serves(void **state) {
+    (void)state;
+    with_shared_pools(8 * PAGE, serve_by_either_pair);
+}
+
+/* ---- one request, several threads ----------------------------------------------------------------------------------- */
+
+static void free_as_usual(struct weir_pool *pool, void *block) { OK(weir_pool_free(pool, block, s3)); }
+static void free_for_all(struct weir_pool *pool, void *block) { OK(weir_pool_free_any(pool, block)); }
+
+struct late_free {
+    struct weir_pool *pool;
+    void *block;
+};
+
+static void free_late(void *argument) {
+    const struct late_free *late = argument;
+    if (weir_pool_free(late->pool, late->block, s3) != WEIR_OK) abort();
+}
+
+static void free_in_a_host_function(struct weir_pool *pool, void *block) {
+    struct late_free late = {pool, block};
+    struct weir_work work = {.name = "free", .run = free_late, .argument = &late, .argument_bytes = sizeof late};
+    OK(weir_device_submit(test_device(), &work, s3));
+}
+
+static void raise_the_limit(struct weir_pool *pool, void *block) {
+    (void)block;
+    OK(weir_pool_set_limit(pool, 384 * MIB));
+}
+
+static void (*way_to_help)(struct weir_pool *pool, void *block);
+
+/* The pool waits for s1, which stands; this thread helps. */
+static void serve_by_another_thread(struct weir_pool *pool) {
+    void *a = alloc(pool, 128 * MIB, s1), *b = alloc(pool, 128 * MIB, s3);
+    synchronize();
+    struct gate *gate = put_gate(s1);
+    queue_fill(s1, a, 128 * MIB, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    struct asker *asker = start_asking(pool, 100 * MIB, NULL);
+    struct gate *opens_late = way_to_help == free_for_all ? gate : NULL; /* which comes after s1 as well */
+    way_to_help(pool, b);
+    if (opens_late != NULL) open_gate(gate);
+    await_one(asker, asker);
+    if (opens_late == NULL) assert_false(lies_in(asker, a, 128 * MIB));
+    expect_served(asker);
+    if (opens_late == NULL) open_gate(gate);
+    if (way_to_help == raise_the_limit) OK(weir_pool_free(pool, b, s3));
+    synchronize();
+}
+
+static void what_another_thread_frees_serves(void **state) {
+    (void)state;
+    void (*const ways[])(struct weir_pool *, void *) = {free_as_usual, free_for_all, free_in_a_host_function,
+                                                        raise_the_limit};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        way_to_help = ways[i];
+        with_shared_pools(256 * MIB, serve_by_another_thread);
+    }
+}
+
+/* ---- several requests ----------------------------------------------------------------------------------------------- */
+
+/* What ends is enough for one of two: the one that came first. The gates are opened in both orders. */
+static void serve_the_oldest_first(struct weir_pool *pool) {
+    const weir_stream streams[2] = {s1, s2};
+    for (int round = 0; round < 20; round++) {
+        const int opened = round % 2;
+        const struct busy busy = free_two_in_use(pool, 128 * MIB, streams);
+        struct asker *first = start_asking(pool, 100 * MIB, NULL), *second = start_asking(pool, 100 * MIB, NULL);
+        open_gate(busy.gate[opened]);
+        await_one(first, second);
+        assert_true(is_answered(first));
+        assert_true(lies_in(first, busy.block[opened], 128 * MIB));
+        assert_false(is_answered(second));
+        open_gate(busy.gate[1 - opened]);
+        expect_served(second);
+        expect_served(first);
+        synchronize();
+    }
+}
+
+static void the_one_that_has_waited_longest_comes_first(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_the_oldest_first);
+}
+
+/* What ends is not enough for the first, which holds nobody up. */
+static void serve_the_one_it_is_enough_for(struct weir_pool *pool) {
+    const weir_stream streams[2] = {s1, s2};
+    const struct busy busy = free_two_in_use(pool, 128 * MIB, streams);
+    struct asker *large = start_asking(pool, 200 * MIB, NULL), *small = start_asking(pool, 50 * MIB, NULL);
+    open_gate(busy.gate[0]);
+    await_one(small, small);
+    assert_false(is_answered(large));
+    assert_true(lies_in(small, busy.block[0], 128 * MIB));
+    expect_served(small); /* and gives it back */
+    open_gate(busy.gate[1]);
+    expect_served(large);
+    synchronize();
+}
+
+static void one_whom_it_is_not_enough_for_holds_nobody_up(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_the_one_it_is_enough_for);
+}
+
+/* A thread frees a block and asks for it again at once. In between it is enough for the request that waits. */
+static void serve_beside_a_busy_thread(struct weir_pool *pool) {
+    for (int round = 0; round < 20; round++) {
+        void *a = alloc(pool, 128 * MIB, s1), *mine = alloc(pool, 128 * MIB, s3);
+        synchronize();
+        struct gate *gate = put_gate(s1);
+        queue_fill(s1, a, 128 * MIB, 0xAA);
+        OK(weir_pool_free(pool, a, s1));
+        struct asker *asker = start_asking(pool, 100 * MIB, NULL);
+        OK(weir_pool_free(pool, mine, s3));
+        void *again = alloc(pool, 128 * MIB, s3); /* of what s1 freed, for which s3 waits */
+        await_one(asker, asker);
+        assert_true(lies_in(asker, mine, 128 * MIB));
+        open_gate(gate);
+        expect_served(asker);
+        OK(weir_pool_free(pool, again, s3));
+        synchronize();
+    }
+}
+
+static void a_thread_that_frees_and_asks_again_comes_after_those_that_wait(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_beside_a_busy_thread);
+}
+
+/* ---- families ------------------------------------------------------------------------------------------------------- */
+
+static struct weir_pool *open_member(struct weir_pool *parent, const char *name) {
+    struct weir_sub_pool_options options = {.size = sizeof options, .name = name};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create_sub(parent, &options, &pool));
+    return pool;
+}
+
+/* Two members have freed what streams still use. Whichever ends first serves the third; so does what a thread frees. */
+static void serve_by_any_member(struct weir_pool *parent) {
+    struct weir_pool *members[2] = {open_member(parent, "first"), open_member(parent, "second")};
+    const weir_stream streams[2] = {s1, s2};
+    for (int help = 0; help < 3; help++) {
+        void *blocks[2], *live = alloc(members[1], 64 * MIB, s3);
+        struct gate *gates[2];
+        for (int i = 0; i < 2; i++) blocks[i] = alloc(members[i], 96 * MIB, streams[i]);
+        synchronize();
+        for (int i = 0; i < 2; i++) {
+            gates[i] = put_gate(streams[i]);
+            queue_fill(streams[i], blocks[i], 96 * MIB, 0xAA);
+            OK(weir_pool_free(members[i], blocks[i], streams[i]));
+        }
+        struct asker *asker = start_asking(parent, 60 * MIB, s0);
+        if (help < 2) open_gate(gates[help]);
+        if (help == 2) OK(weir_pool_free(members[1], live, s3));
+        await_one(asker, asker);
+        expect_served(asker);
+        for (int i = 0; i < 2; i++)
+            if (i != help) open_gate(gates[i]);
+        if (help < 2) OK(weir_pool_free(members[1], live, s3));
+        synchronize();
+        OK(weir_pool_trim(parent, 0));
+    }
+    for (int i = 0; i < 2; i++) close_pool(members[i]);
+}
+
+static void whichever_pool_of_the_family_can_give_serves(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_by_any_member);
+}
+
+static int open_streams(void **state) {
+    (void)state;
+    s0 = new_stream();
+    s1 = new_stream();
+    s2 = new_stream();
+    s3 = new_stream();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_that_stands_does_not_keep_another_ones_memory),
+        cmocka_unit_test(the_first_page_that_is_whole_serves),
+        cmocka_unit_test(what_another_thread_frees_serves),
+        cmocka_unit_test(the_one_that_has_waited_longest_comes_first),
+        cmocka_unit_test(one_whom_it_is_not_enough_for_holds_nobody_up),
+        cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
+        cmocka_unit_test(whichever_pool_of_the_family_can_give_serves),
+    };
+    return cmocka_run_group_tests_name("whatever_comes_first_serves_a_waiting_request", tests, open_streams, NULL);
+}
