@@ -7,6 +7,8 @@
  *           the device block goes back to the pool after `out`
  *   in:     `out` -> to_device; consumer's stream, where the device block was allocated -> to_device; copy; record `in`
  *   fetch:  `in` -> consumer's stream; the host block goes back to the host pool, busy until `in`
+ *   reclaim, for a request that the pool would refuse: what was kept goes out as above, after `ready` in place of the caller's
+ *           stream; the device block of a prefetch goes back after `in`, which then stands for `out`
  *
  * Locks: the engine's is held for counters only, never across a driver call. Calls that run at once may interleave their
  * waits and copies on the engine's streams: each still waits before its own copy and records after it. */
@@ -32,7 +34,11 @@ struct weir_offload {
     struct weir__items items;
     pthread_mutex_t lock; /* of stats */
     struct weir_offload_stats stats;
+    size_t granule; /* of the device */
+    uint64_t loads; /* so far; numbers the items that are loaded */
 };
+
+static _Thread_local bool prefetching; /* this thread asks for a block that nobody needs yet */
 
 /* ---- counters -------------------------------------------------------------------------------------------------- */
 
@@ -260,6 +266,7 @@ static enum weir_status load(struct weir_offload *engine, struct weir__item *ite
     weir__events_give(engine->events, item->event);
     item->event = in;
     item->block = block;
+    item->loaded = __atomic_add_fetch(&engine->loads, 1, __ATOMIC_RELAXED);
     item->state = WEIR__ITEM_LOADING;
     count_in(engine, item->bytes);
     return WEIR_OK;
@@ -271,7 +278,9 @@ enum weir_status weir_offload_prefetch(struct weir_offload *engine, struct weir_
     enum weir_status status = weir__items_claim(&engine->items, handle, &item);
     if (status != WEIR_OK) return status;
     if (item->state == WEIR__ITEM_HOST) {
+        prefetching = true;
         status = load(engine, item, stream);
+        prefetching = false;
         if (status == WEIR_OK) count(engine, &engine->stats.prefetches);
     }
     weir__items_unclaim(&engine->items, item);
@@ -321,6 +330,81 @@ enum weir_status weir_offload_fetch(struct weir_offload *engine, struct weir_ite
     count(engine, &engine->stats.fetches);
     weir__items_close(&engine->items, item);
     return WEIR_OK;
+}
+
+/* ---- reclaim --------------------------------------------------------------------------------------------------- */
+
+/* An item that did not move after all stays as it was; the host waits for what may be queued of its copy. */
+static void undo_late(struct weir_offload *engine, void *host) {
+    if (synchronize(engine, "offload.kept.undo", engine->to_host) == WEIR_OK)
+        weir__host_pool_give(engine->host, host, NULL);
+    else
+        weir__log(WEIR__LOG_ERROR,
+                  "offload: copies of a block that failed to move out can't be waited for; its host block is lost");
+}
+
+/* KEPT becomes HOST, or nothing changes. */
+static enum weir_status move_late(struct weir_offload *engine, struct weir__item *item) {
+    void *host;
+    weir_event out = NULL;
+    enum weir_status status = take_host(engine, item->bytes, &host);
+    if (status != WEIR_OK) return status;
+    status = wait_for(engine, "offload.kept.ready", engine->to_host, item->event);
+    if (status == WEIR_OK) status = copy(engine, host, item->block, item->bytes, host, engine->to_host);
+    if (status == WEIR_OK) status = weir__events_record(engine->events, engine->to_host, &out);
+    if (status == WEIR_OK)
+        status = weir__offload_free_after(engine->pool, "offload.kept.free", item->block, out, engine->to_device);
+    if (status != WEIR_OK) {
+        weir__events_give(engine->events, out);
+        undo_late(engine, host);
+        return status;
+    }
+    weir__events_give(engine->events, item->event);
+    item->event = out;
+    item->host = host;
+    item->state = WEIR__ITEM_HOST;
+    count_out(engine, item->bytes);
+    count(engine, &engine->stats.moved_late);
+    return WEIR_OK;
+}
+
+/* LOADING becomes HOST again; its copy in is what the next one comes after. */
+static enum weir_status drop_prefetch(struct weir_offload *engine, struct weir__item *item) {
+    enum weir_status status =
+        weir__offload_free_after(engine->pool, "offload.dropped", item->block, item->event, engine->to_host);
+    if (status != WEIR_OK) return status;
+    item->state = WEIR__ITEM_HOST;
+    count(engine, &engine->stats.dropped);
+    return WEIR_OK;
+}
+
+/* Gives: bytes that the pool is sure to have of what was given to it, at least. */
+static size_t give_up(struct weir_offload *engine, enum weir__item_state state, size_t wanted_bytes,
+                      enum weir_status (*give)(struct weir_offload *engine, struct weir__item *item)) {
+    size_t given = 0;
+    bool any = false;
+    enum weir_status status = WEIR_OK;
+    while (status == WEIR_OK && given < wanted_bytes) {
+        struct weir__item *item = weir__items_borrow(&engine->items, state);
+        if (item == NULL) break;
+        const size_t bytes = item->bytes;
+        status = give(engine, item);
+        weir__items_unclaim(&engine->items, item);
+        if (status != WEIR_OK) break;
+        any = true;
+        given += bytes > engine->granule ? bytes - engine->granule : 0; /* the pages that it has to itself */
+    }
+    return any && given == 0 ? 1 : given;
+}
+
+/* For a request that the pool would refuse. */
+static bool reclaim(void *self, struct weir_pool *pool, size_t wanted_bytes) {
+    struct weir_offload *engine = self;
+    (void)pool;
+    if (prefetching) return false;
+    size_t given = give_up(engine, WEIR__ITEM_KEPT, wanted_bytes, move_late);
+    if (given < wanted_bytes) given += give_up(engine, WEIR__ITEM_LOADING, wanted_bytes - given, drop_prefetch);
+    return given > 0;
 }
 
 /* ---- release --------------------------------------------------------------------------------------------------- */
@@ -384,19 +468,24 @@ enum weir_status weir_offload_create(struct weir_device *device, struct weir_poo
         return WEIR__INVALID("offload: options->size is %zu, %zu expected", options->size, sizeof *options);
     if (weir__host_pool_device(host) != device)
         return WEIR__INVALID("offload: the host pool was made for another device");
+    struct weir_device_info info = {.size = sizeof info};
+    enum weir_status status = weir_device_get_info(device, &info);
+    if (status != WEIR_OK) return status;
     struct weir_offload *engine = calloc(1, sizeof *engine);
     if (engine == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "offload: no memory for an engine");
     engine->device = device;
     engine->pool = pool;
     engine->host = host;
     engine->events = weir__host_pool_events(host);
-    weir__items_init(&engine->items);
+    engine->granule = info.granularity_bytes;
+    weir__items_init(&engine->items, device);
     pthread_mutex_init(&engine->lock, NULL);
     const struct weir_offload_options none = {.size = sizeof none};
     options = options != NULL ? options : &none;
-    enum weir_status status = need_stream(device, options->to_host, &engine->to_host, &engine->owns_to_host);
+    status = need_stream(device, options->to_host, &engine->to_host, &engine->owns_to_host);
     if (status == WEIR_OK)
         status = need_stream(device, options->to_device, &engine->to_device, &engine->owns_to_device);
+    if (status == WEIR_OK) status = weir_pool_add_reclaim(pool, reclaim, engine);
     if (status != WEIR_OK) {
         tear_down(engine);
         return status;
@@ -407,6 +496,8 @@ enum weir_status weir_offload_create(struct weir_device *device, struct weir_poo
 
 void weir_offload_destroy(struct weir_offload *engine) {
     if (engine == NULL) return;
+    if (weir_pool_remove_reclaim(engine->pool, reclaim, engine) != WEIR_OK)
+        weir__log(WEIR__LOG_ERROR, "offload: %s", weir_last_error()->message);
     if (synchronize(engine, "offload.destroy.out", engine->to_host) != WEIR_OK ||
         synchronize(engine, "offload.destroy.in", engine->to_device) != WEIR_OK)
         weir__log(WEIR__LOG_ERROR, "offload: the engine's copies can't be waited for: %s", weir_last_error()->message);

@@ -4,12 +4,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "device/emulated.h"
 #include "device/error.h"
 
 enum { SEGMENT = 64 };
 
-void weir__items_init(struct weir__items *items) {
-    *items = (struct weir__items){0};
+void weir__items_init(struct weir__items *items, struct weir_device *device) {
+    *items = (struct weir__items){.device = device};
     pthread_mutex_init(&items->lock, NULL);
 }
 
@@ -55,19 +56,29 @@ struct weir__item *weir__items_open(struct weir__items *items) {
     return item;
 }
 
-enum weir_status weir__items_claim(struct weir__items *items, struct weir_item handle, struct weir__item **out) {
-    struct weir__item *item = NULL;
-    bool claimed = false;
+/* The open item of a handle, or NULL. */
+static struct weir__item *find(const struct weir__items *items, struct weir_item handle) {
+    if (handle.index / SEGMENT >= items->segment_count) return NULL;
+    struct weir__item *item = &items->segments[handle.index / SEGMENT][handle.index % SEGMENT];
+    return item->open && item->generation == handle.generation ? item : NULL;
+}
+
+/* A pause, and not a condition, since it does under the virtual clock too. */
+static void wait_a_moment(struct weir__items *items) {
+    pthread_mutex_unlock(&items->lock);
+    weir__device_pause(items->device, WEIR__TURN_NS);
     pthread_mutex_lock(&items->lock);
-    if (handle.index / SEGMENT < items->segment_count) {
-        item = &items->segments[handle.index / SEGMENT][handle.index % SEGMENT];
-        if (!item->open || item->generation != handle.generation) {
-            item = NULL;
-        } else {
-            claimed = item->claimed;
-            item->claimed = true;
-        }
+}
+
+enum weir_status weir__items_claim(struct weir__items *items, struct weir_item handle, struct weir__item **out) {
+    pthread_mutex_lock(&items->lock);
+    struct weir__item *item = find(items, handle);
+    while (item != NULL && item->borrowed) {
+        wait_a_moment(items);
+        item = find(items, handle);
     }
+    const bool claimed = item != NULL && item->claimed;
+    if (item != NULL) item->claimed = true;
     pthread_mutex_unlock(&items->lock);
     *out = NULL;
     if (item == NULL) {
@@ -86,7 +97,7 @@ enum weir_status weir__items_claim(struct weir__items *items, struct weir_item h
 void weir__items_unclaim(struct weir__items *items, struct weir__item *item) {
     pthread_mutex_lock(&items->lock);
     assert(item->open && item->claimed);
-    item->claimed = false;
+    item->claimed = item->borrowed = false;
     pthread_mutex_unlock(&items->lock);
 }
 
@@ -113,6 +124,19 @@ struct weir__item *weir__items_claim_any(struct weir__items *items) {
     }
     pthread_mutex_unlock(&items->lock);
     return found;
+}
+
+struct weir__item *weir__items_borrow(struct weir__items *items, enum weir__item_state state) {
+    struct weir__item *last = NULL;
+    pthread_mutex_lock(&items->lock);
+    for (uint32_t i = 0; i < items->segment_count * SEGMENT; i++) {
+        struct weir__item *item = &items->segments[i / SEGMENT][i % SEGMENT];
+        if (item->open && !item->claimed && item->state == state && (last == NULL || item->loaded > last->loaded))
+            last = item;
+    }
+    if (last != NULL) last->claimed = last->borrowed = true;
+    pthread_mutex_unlock(&items->lock);
+    return last;
 }
 
 uint64_t weir__items_count(struct weir__items *items) {

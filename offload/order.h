@@ -11,6 +11,10 @@
  *   offload.in.block       the copy in waits until its device block is ready for the consumer
  *   offload.in.undo        after a failed fetch the device block goes back after the copies that were queued
  *   offload.in.undo.host   or the host waits for them, where no event can be recorded
+ *   offload.kept.ready     an item that stayed on the device moves out after what its producer had queued
+ *   offload.kept.free      and its block goes back after that copy
+ *   offload.kept.undo      or, when it does not move, the host waits for the copies that were queued
+ *   offload.dropped        the block of a prefetch that is given up goes back after its copy in
  *   offload.fetch.in       the consumer waits for the copy in
  *   offload.fetch.kept     the consumer of an item that stayed on the device waits for what its producer had queued
  *   offload.release        the block of a released item goes back after its copy in, or after what its producer had queued

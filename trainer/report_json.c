@@ -86,6 +86,8 @@ static json_t *offload_json(const struct report *r) {
     put(object, "offloads", json_integer((json_int_t)s->offloads));
     put(object, "fetches", json_integer((json_int_t)s->fetches));
     put(object, "prefetches", json_integer((json_int_t)s->prefetches));
+    put(object, "moved_late", json_integer((json_int_t)s->moved_late));
+    put(object, "dropped", json_integer((json_int_t)s->dropped));
     put(object, "kept", json_integer((json_int_t)s->kept));
     put(object, "forwarded", json_integer((json_int_t)s->forwarded));
     put(object, "late", json_integer((json_int_t)s->late));

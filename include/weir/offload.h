@@ -6,6 +6,10 @@
  * own stream after the last use, gives the block back to the device pool with the copy's event, and copies it back on
  * a second stream when asked, so that the block is ready when the consumer reaches it. The host never waits for a copy.
  *
+ * Before the device pool refuses a request it asks the engine (weir_pool_add_reclaim): items that stayed on the device for want of
+ * host memory move out if there is some by now, then prefetches that were not fetched yet are given up, the latest first; fetch copies
+ * those in again. A prefetch itself takes nothing from others in that way.
+ *
  * An item is a handle (index and generation), never an address: a stale handle is an error, not somebody else's data.
  *
  * Stream order. offload(block, s): the copy starts after the position of s now; the block is no longer the caller's.
@@ -95,10 +99,12 @@ struct weir_offload_stats {
     uint64_t offloads, fetches, prefetches;
     uint64_t kept;      /* items that stayed on the device, since host memory was exhausted */
     uint64_t forwarded; /* fetched while still on the device: handed back without a copy */
-    uint64_t late;      /* fetches without a prefetch before */
+    uint64_t late;      /* fetches without a prefetch before, or whose prefetch was given up */
     size_t bytes_out, bytes_in;
     size_t host_live_bytes, host_peak_bytes;
     uint64_t open_items; /* offloaded and not yet fetched or released */
+    uint64_t moved_late; /* items that had stayed on the device and moved out when the pool was short */
+    uint64_t dropped;    /* prefetches that were given up when the pool was short */
 };
 
 WEIR_API enum weir_status weir_offload_create(struct weir_device *device, struct weir_pool *pool,

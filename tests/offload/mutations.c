@@ -40,6 +40,10 @@ static const struct {
     {"offload.release", "the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed", STREAM},
     {"offload.release", "the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused_before_its_producer",
      STREAM},
+    {"offload.dropped", "the_block_of_a_prefetch_that_is_given_up_is_not_reused_before_its_copy_in", STREAM},
+    {"offload.kept.ready", "an_item_that_moves_out_late_waits_for_its_producer", STREAM},
+    {"offload.kept.free", "the_block_of_an_item_that_moves_out_late_is_not_reused_before_its_copy", STREAM},
+    {"offload.kept.undo", "the_host_waits_for_what_was_queued_of_an_item_that_failed_to_move_out_late", HOST},
     {"offload.destroy.out", "an_engine_leaves_no_copy_out_when_it_is_destroyed", HOST},
     {"offload.destroy.in", "an_engine_leaves_no_copy_in_when_it_is_destroyed", HOST},
 };

@@ -351,6 +351,103 @@ static void the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused
     world_close(&world);
 }
 
+/* ---- what the engine gives up when the pool is short ------------------------------------------------------------------- */
+
+static void the_block_of_a_prefetch_that_is_given_up_is_not_reused_before_its_copy_in(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block);
+    void *block = device_block(&world, BLOCK, world.compute);
+    fill_on(&world, block, BLOCK, 24, world.compute);
+    struct weir_item item = offload(&world, block, world.compute);
+    assert_ok(weir_device_synchronize(world.device));
+    struct gate *gate = gate_close(&world, world.to_device);
+    assert_ok(weir_offload_prefetch(world.engine, item, world.compute));
+    void *next = device_block(&world, BLOCK, world.other); /* there is room for one block: the prefetch's goes */
+    assert_int_equal(engine_stats(&world).dropped, 1);
+    fill_on(&world, next, BLOCK, 25, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    assert_pattern(&world, next, BLOCK, 25, world.other);
+    free_on(&world, next, world.other);
+    block = fetch(&world, item, world.compute);
+    assert_pattern(&world, block, BLOCK, 24, world.compute);
+    free_on(&world, block, world.compute);
+    world_close(&world);
+}
+
+/* An item that stays on the device; then there is host memory for it. */
+static struct weir_item keep_one(struct world *world, uint64_t seed) {
+    void *host;
+    assert_ok(weir_host_pool_alloc(world->host, BLOCK, &host));
+    void *block = device_block(world, BLOCK, world->compute);
+    fill_on(world, block, BLOCK, seed, world->compute);
+    struct weir_item item = offload(world, block, world->compute);
+    assert_int_equal(engine_stats(world).kept, 1);
+    weir_host_pool_free(world->host, host);
+    return item;
+}
+
+static const struct world_options one_block_each = {.capacity_bytes = BLOCK + BLOCK / 2,
+                                                    .host_budget_bytes = BLOCK + BLOCK / 2};
+
+static void expect_moved(struct world *world, struct weir_item item, void *next, uint64_t seed, uint64_t next_seed) {
+    assert_int_equal(engine_stats(world).moved_late, 1);
+    assert_pattern(world, next, BLOCK, next_seed, world->other);
+    free_on(world, next, world->other);
+    void *block = fetch(world, item, world->other);
+    assert_pattern(world, block, BLOCK, seed, world->other);
+    free_on(world, block, world->other);
+}
+
+static void an_item_that_moves_out_late_waits_for_its_producer(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block_each);
+    struct gate *gate = gate_close(&world, world.compute);
+    struct weir_item item = keep_one(&world, 26);
+    void *next = device_block(&world, BLOCK, world.other);
+    assert_held_back(&world, world.to_host);
+    fill_on(&world, next, BLOCK, 27, world.other);
+    gate_open(gate);
+    expect_moved(&world, item, next, 26, 27);
+    world_close(&world);
+}
+
+static void the_block_of_an_item_that_moves_out_late_is_not_reused_before_its_copy(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block_each);
+    struct weir_item item = keep_one(&world, 28);
+    struct gate *gate = gate_close(&world, world.to_host);
+    void *next = device_block(&world, BLOCK, world.other);
+    fill_on(&world, next, BLOCK, 29, world.other);
+    assert_held_back(&world, world.other);
+    gate_open(gate);
+    expect_moved(&world, item, next, 28, 29);
+    world_close(&world);
+}
+
+static void the_host_waits_for_what_was_queued_of_an_item_that_failed_to_move_out_late(void **state) {
+    (void)state;
+    struct world world;
+    world_open(&world, one_block_each);
+    struct weir_item item = keep_one(&world, 30);
+    void *next;
+    assert_ok(weir_device_synchronize(world.device));
+    be_busy_if_lucky(&world, world.to_host);
+    fail_records(&world, broken_record);
+    good_records = 0;
+    enum weir_status status = weir_pool_alloc(world.pool, BLOCK, world.other, &next);
+    world.device->driver = real;
+    assert_int_equal(status, WEIR_OUT_OF_MEMORY);
+    assert_int_equal(engine_stats(&world).moved_late, 0);
+    void *block = fetch(&world, item, world.other);
+    fill_on(&world, block, BLOCK, 31, world.other);
+    free_on(&world, block, world.other);
+    world_close(&world);
+}
+
 static void destroy_engine_and_host_pool(struct world *world) {
     weir_offload_destroy(world->engine);
     weir_host_pool_destroy(world->host);
@@ -402,6 +499,10 @@ int main(int count, char **words) {
         gated_test(the_host_waits_for_what_was_queued_of_a_block_that_failed_to_come_in),
         gated_test(the_block_of_a_released_item_is_not_reused_before_its_copy_in_has_passed),
         gated_test(the_block_of_a_released_item_that_stayed_on_the_device_is_not_reused_before_its_producer),
+        gated_test(the_block_of_a_prefetch_that_is_given_up_is_not_reused_before_its_copy_in),
+        gated_test(an_item_that_moves_out_late_waits_for_its_producer),
+        gated_test(the_block_of_an_item_that_moves_out_late_is_not_reused_before_its_copy),
+        gated_test(the_host_waits_for_what_was_queued_of_an_item_that_failed_to_move_out_late),
         gated_test(an_engine_leaves_no_copy_out_when_it_is_destroyed),
         gated_test(an_engine_leaves_no_copy_in_when_it_is_destroyed),
     };
