@@ -19,6 +19,7 @@ enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, str
     if (status != WEIR_OK) return status;
     if (out == NULL || out->size < sizeof out->size)
         return WEIR__INVALID("weir_pool_find: out->size must be sizeof(struct weir_block)");
+    pool = weir__capture_home(pool, address);
     struct weir__extent *block;
     struct weir_block found = {.size = out->size < sizeof found ? out->size : sizeof found};
     weir__pool_lock(pool);
@@ -55,6 +56,15 @@ void weir__pool_unknown(struct weir_pool *pool) {
     struct weir_pool **link = &known;
     while (*link != NULL && *link != pool) link = &(*link)->next_known;
     if (*link != NULL) *link = pool->next_known;
+    pthread_mutex_unlock(&known_lock);
+}
+
+void weir__pools_pass(void) {
+    pthread_mutex_lock(&known_lock);
+    for (struct weir_pool *pool = known; pool != NULL; pool = pool->next_known) {
+        pthread_mutex_lock(&pool->lock);
+        pthread_mutex_unlock(&pool->lock);
+    }
     pthread_mutex_unlock(&known_lock);
 }
 

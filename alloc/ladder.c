@@ -22,10 +22,9 @@ static bool can_unmap(const void *context, const struct weir__extent *stale) {
     return weir__order_extent_is_complete(asker->order, stale) || weir__mutated(WEIR__SITE_PAGE_MOVE);
 }
 
-static bool usable_always(const void *context, const struct weir__extent *extent) {
-    (void)context;
-    (void)extent;
-    return true;
+static bool usable_after_a_wait(const void *context, const struct weir__extent *extent) {
+    const struct weir__asker *asker = context;
+    return weir__order_extent_can_be_waited_for(asker->order, extent);
 }
 
 /* ---- idle extents that fit as they are -------------------------------------------------------------------------- */
@@ -69,7 +68,7 @@ static bool take_ordered(struct weir_pool *pool, const struct weir__request *req
 
 static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
     static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
-                                                                               usable_always};
+                                                                               usable_after_a_wait};
     return (struct weir__usable){kinds[use], asker};
 }
 
@@ -206,7 +205,9 @@ size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__aske
 
 struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool) {
     struct weir__extent *extent = pool->incomplete.oldest;
-    while (extent != NULL && weir__order_extent_is_complete(&pool->order, extent)) extent = extent->newer;
+    while (extent != NULL && (weir__order_extent_is_complete(&pool->order, extent) ||
+                              !weir__order_extent_can_be_waited_for(&pool->order, extent)))
+        extent = extent->newer;
     return extent;
 }
 
@@ -240,7 +241,9 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
         const struct weir__index *index = &pool->order.slots[home]->idle[0];
         struct weir__extent *extent = weir__index_at_least(index, request->bytes, 0);
         for (int i = 0; extent != NULL && i < PROBES; i++, extent = weir__index_after(index, extent))
-            if (oldest == NULL || extent->number < oldest->number) oldest = extent;
+            if ((oldest == NULL || extent->number < oldest->number) &&
+                weir__order_extent_can_be_waited_for(&pool->order, extent))
+                oldest = extent;
     }
     return oldest;
 }
@@ -272,6 +275,15 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
     return true;
 }
 
+/* Whole idle pages that the stream may have, if need be by a wait, up to `most`. */
+static size_t idle_pages_after_a_wait(const struct weir_pool *pool, const struct weir__request *request, size_t most) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    size_t found = 0;
+    if (!weir__captures_any()) return pool->idle_pages;
+    weir__ladder_donors(pool, &asker, WEIR__USE_ANY, most, NULL, 0, &found);
+    return found;
+}
+
 /* Pages of idle extents, wherever they are. */
 static bool move_pages(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                        struct weir__choice *choice) {
@@ -281,7 +293,7 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
     size_t missing = deal_out(pool, request, choice);
     if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;
     const size_t needed = choice->window.idle_pages + choice->window.returned + missing;
-    if (missing == 0 || pool->idle_pages >= needed) return true;
+    if (missing == 0 || idle_pages_after_a_wait(pool, request, needed) >= needed) return true;
     return idle_pages_in_the_end(pool) >= needed && wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
@@ -324,11 +336,15 @@ static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_
 static step_fn *const any_steps[] = {take_ordered,  return_ordered, take_complete, take_new_pages,
                                      move_complete, wait_in_place,  NULL};
 
+/* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
+static step_fn *const graph_steps[] = {take_ordered, take_new_pages, NULL};
+
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request) {
     struct weir__choice choice = {0};
     struct look seen = {0};
     step_fn *const *steps = pool->policy->name == WEIR_POLICY_FOOTPRINT ? footprint_steps : latency_steps;
     if (request->slot == pool->order.any) steps = any_steps;
+    if (pool->is_graph) steps = graph_steps;
     for (int i = 0; steps[i] != NULL; i++) {
         if (request->host_function && i == DRIVERLESS_STEPS) return (struct weir__choice){.step = WEIR__NO_DRIVER};
         choice = (struct weir__choice){0};

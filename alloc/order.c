@@ -165,7 +165,7 @@ static weir_stream use_stream(struct weir__slot *slot) {
 
 static void unuse_stream(struct weir__order *order, struct weir__slot *slot) {
     assert(slot->users > 0);
-    if (--slot->users == 0 && !slot->alive) pthread_cond_broadcast(&order->unused);
+    if (--slot->users == 0 && (!slot->alive || weir__is_captured(slot->stream))) pthread_cond_broadcast(&order->unused);
 }
 
 /* ---- events and marks ------------------------------------------------------------------------------------------- */
@@ -243,11 +243,25 @@ static struct weir__mark *find_mark(const struct weir__order *order, struct weir
     return mark;
 }
 
+static bool captures(const struct weir__driver *driver, weir_stream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver->stream_is_capturing == NULL) return false;
+    CUresult code = driver->stream_is_capturing(stream, &status);
+    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+static enum weir_status fail_captured(void) {
+    return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
+                      "what was freed on a stream that captures can't be waited for before the capture ends");
+}
+
 /* On a stream; or, where it is none, for all of the context. */
 static enum weir_status record(struct weir_device *device, struct weir__mark *mark, weir_stream stream) {
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return status;
-    if (mark->event == NULL)
+    if (stream != WEIR__ANY_STREAM && captures(device->driver, stream)) status = fail_captured();
+    if (status == WEIR_OK && mark->event == NULL)
         status = weir__device_check(device, device->driver->event_create(&mark->event, CU_EVENT_DISABLE_TIMING),
                                     "cuEventCreate");
     if (status == WEIR_OK && stream == WEIR__ANY_STREAM)
@@ -302,17 +316,10 @@ static struct weir__mark *finish_mark(struct weir__order *order, struct weir__sl
     return NULL;
 }
 
-static bool captures(const struct weir__driver *driver, weir_stream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult code = driver->stream_is_capturing(stream, &status);
-    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
 static bool in_capture(const struct weir__order *order, weir_stream stream) {
-    const struct weir__driver *driver = order->device->driver;
-    if (driver->stream_is_capturing == NULL || weir__device_enter(order->device) != WEIR_OK) return false;
-    const bool open = captures(driver, stream);
+    if (weir__is_captured(stream)) return true;
+    if (weir__device_enter(order->device) != WEIR_OK) return false;
+    const bool open = captures(order->device->driver, stream);
     weir__device_leave(order->device);
     return open;
 }
@@ -324,7 +331,7 @@ static enum weir_status check_captures(const struct weir__order *order) {
     if (driver->stream_is_capturing == NULL) return WEIR_OK;
     enum weir_status status = weir__device_enter(order->device);
     if (status != WEIR_OK) return status;
-    bool open = captures(driver, CU_STREAM_LEGACY);
+    bool open = weir__captures_any() || captures(driver, CU_STREAM_LEGACY);
     for (uint32_t i = 1; i < order->count && !open; i++) {
         weir_stream stream = weir__order_handle(order, i, false);
         open = stream != WEIR__ANY_STREAM && captures(driver, stream);
@@ -340,7 +347,10 @@ static enum weir_status check_captures(const struct weir__order *order) {
 static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot *slot, weir_stream stream,
                                     enum weir_status *status) {
     const bool borrowed = stream == CU_STREAM_LEGACY && slot->kind == WEIR__KIND_THREAD;
-    *status = borrowed ? check_captures(order) : WEIR_OK;
+    if (borrowed)
+        *status = check_captures(order);
+    else
+        *status = weir__is_captured(stream) ? fail_captured() : WEIR_OK;
     struct weir__mark *mark = *status == WEIR_OK ? new_mark(order, slot, 0, status) : NULL;
     if (mark == NULL) return NULL;
     mark->tick = end_tick(slot);
@@ -525,6 +535,7 @@ bool weir__order_poll_waited(struct weir__order *order) { return poll(order, WEI
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     weir_stream stream = weir__order_handle(order, slot->number, false);
     if (stream == WEIR__ANY_STREAM || slot->frees_since_mark == 0) return false;
+    if (weir__is_captured(stream) || captures(order->device->driver, stream)) return false;
     CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream);
     if (code != CUDA_SUCCESS) return false;
     slot->complete = slot->tick++;
@@ -581,6 +592,19 @@ static struct weir__mark *mark_for(struct weir__order *order, struct weir__tag t
     if (has_context_events(order)) mark = make_context_mark(order, status);
     if (!has_context_events(order)) *status = synchronize(order);
     return mark;
+}
+
+static bool can_be_waited_for(const struct weir__order *order, struct weir__tag tag) {
+    if (weir__order_is_complete(order, tag) || find_mark(order, tag) != NULL) return true;
+    const struct weir__slot *slot = order->slots[tag.slot];
+    weir_stream stream = recordable(order, slot, false);
+    return slot->alive && stream != WEIR__ANY_STREAM && !weir__is_captured(stream);
+}
+
+bool weir__order_extent_can_be_waited_for(const struct weir__order *order, const struct weir__extent *extent) {
+    for (uint32_t i = 0; weir__captures_any() && i < extent->tag_count; i++)
+        if (!can_be_waited_for(order, extent->tags[i])) return false;
+    return true;
 }
 
 /* A slot's stream has been made to wait for a mark of another one. */
@@ -697,6 +721,16 @@ static void wait_for_users(struct weir__order *order) {
     pthread_mutex_unlock(order->lock);
     weir__device_pause(order->device, WEIR__TURN_NS);
     pthread_mutex_lock(order->lock);
+}
+
+void weir__order_retire(struct weir__order *order, weir_stream stream) {
+    const uint32_t slot = weir__order_find(order, stream);
+    if (slot != WEIR__SLOT_NONE) lose(order, order->slots[slot]);
+}
+
+void weir__order_wait_for_users(struct weir__order *order, weir_stream stream) {
+    const uint32_t slot = weir__order_find(order, stream);
+    while (slot != WEIR__SLOT_NONE && order->slots[slot]->users > 0) wait_for_users(order);
 }
 
 /* The default streams stay, whatever a program asks. */

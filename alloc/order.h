@@ -38,6 +38,7 @@
 
 #include <pthread.h>
 
+#include "alloc/capture.h"
 #include "alloc/extent.h"
 #include "alloc/identity.h"
 #include "alloc/index.h"
@@ -110,7 +111,7 @@ struct weir__order {
     uint32_t not_alive;     /* open slots whose stream is gone, */
     uint32_t lost, covered; /* of those, lost ones, and those for which a mark of the context has been made since */
     struct weir__table by_stream;
-    pthread_cond_t unused; /* the last user of a dying stream is done */
+    pthread_cond_t unused; /* the last user of a stream that dies or is captured is done */
     CUevent *events;       /* spare ones */
     size_t event_count, event_room;
     uint64_t order_calls;
@@ -172,6 +173,12 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
 /* (unlocks) Makes the host wait until a tag is complete, at most until `deadline_ns` of the device's clock.
  * Gives: WEIR_NOT_READY past the deadline. */
 enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns);
+/* True unless an extent bears a tag that can be waited for only when a capture has ended (capture.h). */
+bool weir__order_extent_can_be_waited_for(const struct weir__order *order, const struct weir__extent *extent);
+/* What was freed on a stream so far is complete at no time and ordered for nobody: its slot is no more that of the stream. */
+void weir__order_retire(struct weir__order *order, weir_stream stream);
+/* (unlocks) Waits for the calls of other threads that record on a stream. */
+void weir__order_wait_for_users(struct weir__order *order, weir_stream stream);
 /* (unlocks) Before a stream is destroyed: a last mark unless it is empty, then its slot is not alive. Waits for the calls
  * of other threads that record on the stream. */
 void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream);

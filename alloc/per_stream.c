@@ -243,6 +243,11 @@ static enum weir_status free_segments(struct weir_pool *pool, struct weir__segme
     return status;
 }
 
+/* What can't be waited for, in time or while a stream captures, is no reason to fail otherwise. */
+static enum weir_status out_of_memory_or(enum weir_status status) {
+    return status == WEIR_NOT_READY || status == WEIR_NOT_SUPPORTED ? WEIR_OUT_OF_MEMORY : status;
+}
+
 /* (unlocks) What a plain free waits for, made explicit and bounded: all that is queued on the streams so far. */
 static enum weir_status wait_for_streams(struct weir_pool *pool, uint64_t deadline_ns) {
     enum weir_status status = WEIR_OK;
@@ -259,14 +264,14 @@ static enum weir_status release_cached(struct weir_pool *pool, struct weir__requ
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     if (status != WEIR_OK) {
         weir__account_host_waited(pool, request->slot, since_ns);
-        return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+        return out_of_memory_or(status);
     }
     struct weir__segment *claimed = claim_segments(pool, NULL);
     if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
     weir__account_host_waited(pool, request->slot, since_ns);
     enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
     if (status == WEIR_OK) status = freed;
-    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+    return out_of_memory_or(status);
 }
 
 /* ---- the policy ------------------------------------------------------------------------------------------------- */
@@ -312,7 +317,7 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
         if (status == WEIR_OK) *out = find_free(pool, request);
     }
     weir__account_host_waited(pool, request->slot, since_ns);
-    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+    return out_of_memory_or(status);
 }
 
 static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__request *request,

@@ -117,7 +117,7 @@ static void init_locks(struct weir_pool *pool) {
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-static size_t zero_range_bytes(const struct weir_pool *pool) {
+size_t weir__zero_range_bytes(const struct weir_pool *pool) {
     size_t bytes = ZERO_BLOCKS * WEIR__ALIGNMENT;
     return (bytes + pool->granule - 1) / pool->granule * pool->granule;
 }
@@ -128,7 +128,8 @@ static enum weir_status zero_range_open(struct weir_pool *pool) {
     CUdeviceptr base = 0;
     pool->plain_memory_calls++;
     weir__spend(pool->device);
-    const CUresult code = pool->device->driver->address_reserve(&base, zero_range_bytes(pool), pool->granule, 0, 0);
+    const CUresult code =
+        pool->device->driver->address_reserve(&base, weir__zero_range_bytes(pool), pool->granule, 0, 0);
     status = weir__spent_on_memory(pool->device, weir__device_check(pool->device, code, "cuMemAddressReserve"));
     weir__device_leave(pool->device);
     pool->zero_base = (uintptr_t)base;
@@ -138,7 +139,7 @@ static enum weir_status zero_range_open(struct weir_pool *pool) {
 static void zero_range_close(struct weir_pool *pool) {
     if (pool->zero_base == 0 || weir__device_enter(pool->device) != WEIR_OK) return;
     weir__device_check(pool->device,
-                       pool->device->driver->address_free((CUdeviceptr)pool->zero_base, zero_range_bytes(pool)),
+                       pool->device->driver->address_free((CUdeviceptr)pool->zero_base, weir__zero_range_bytes(pool)),
                        "cuMemAddressFree");
     weir__device_leave(pool->device);
 }
@@ -190,7 +191,7 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
         return status;
     }
     weir__charge(pool, WEIR__SLOT_NONE);
-    weir__pool_observe(pool);
+    if (!pool->is_graph) weir__pool_observe(pool);
     weir__pool_known(pool);
     return WEIR_OK;
 }
@@ -222,9 +223,9 @@ static enum weir_status wait_for_device(struct weir_device *device) {
 }
 
 void weir_pool_destroy(struct weir_pool *pool) {
-    if (pool == NULL || weir__forked() || !weir__family_may_close(pool)) return;
+    if (pool == NULL || weir__forked() || !weir__capture_may_close(pool) || !weir__family_may_close(pool)) return;
     weir__pool_unknown(pool);
-    weir__device_unobserve(pool->device, &pool->observer);
+    if (!pool->is_graph) weir__device_unobserve(pool->device, &pool->observer);
     /* Twice, since an error of earlier work may be said in the place of a wait. */
     if (wait_for_device(pool->device) != WEIR_OK && weir__given_back(wait_for_device(pool->device)) != WEIR_OK) {
         weir__log(WEIR__LOG_ERROR, "pool: %zu bytes may be in use for ever and are not given back: %s",
@@ -398,6 +399,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
     if (status == WEIR_OK) status = check_stream("weir_pool_alloc", stream);
+    if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc", stream);
     return status == WEIR_OK ? allocate(pool, bytes, stream, out) : status;
 }
 
@@ -405,6 +407,7 @@ enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void 
     if (out == NULL) return WEIR__INVALID("weir_pool_alloc_any: out is NULL");
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_any");
+    if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_any", WEIR__ANY_STREAM);
     return status == WEIR_OK ? allocate(pool, bytes, WEIR__ANY_STREAM, out) : status;
 }
 
@@ -458,13 +461,16 @@ enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
     if (status == WEIR_OK) status = check_stream("weir_pool_free", stream);
-    return status == WEIR_OK ? weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream)) : status;
+    if (status != WEIR_OK) return status;
+    pool = weir__capture_home(pool, block);
+    return weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream));
 }
 
 enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block) {
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free_any");
     if (status != WEIR_OK) return status;
+    pool = weir__capture_home(pool, block);
     return weir__explain(pool, "weir_pool_free_any", block, free_block(pool, block, WEIR__ANY_STREAM));
 }
 
@@ -528,6 +534,10 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free_after");
     if (status != WEIR_OK) return status;
     if (event == NULL) return WEIR__INVALID("weir_pool_free_after: event is NULL");
+    if (weir__capture_home(pool, block)->is_graph)
+        return weir__fail(
+            WEIR_NOT_SUPPORTED, 0, NULL,
+            "weir_pool_free_after: the block is a graph's, and so may be the event; weir_pool_free names a stream");
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_free_after can't be called inside a host function");
     struct weir__extent *extent;
@@ -558,6 +568,7 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     if (status != WEIR_OK) return status;
     status = check_stream("weir_pool_note", stream);
     if (status != WEIR_OK) return status;
+    pool = weir__capture_home(pool, block);
     struct weir__extent *extent;
     weir__pool_begin(pool);
     status = find_block(pool, "weir_pool_note", block, &extent);

@@ -74,7 +74,8 @@ struct weir__policy {
     void (*each_extent)(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));
     enum weir_status (*check)(struct weir_pool *pool);
 };
-extern const struct weir__policy weir__policy_latency, weir__policy_footprint, weir__policy_per_stream;
+extern const struct weir__policy weir__policy_latency, weir__policy_footprint, weir__policy_per_stream,
+    weir__policy_graph;
 
 /* Frees made inside host functions wait here, without the lock, for the next call from outside. */
 struct weir__inbox_entry {
@@ -105,6 +106,7 @@ struct weir_pool {
     struct weir__waiters waiters;
     struct weir__family *family, own_family; /* own_family: of a root */
     struct weir__member member;
+    bool is_graph;             /* for captured graphs: capture.h */
     struct weir__trace *trace; /* NULL: off */
     struct weir__inbox_entry *inbox;
     weir_stream helper; /* carries the waits of weir_pool_free_after; NULL until the first */
@@ -295,9 +297,13 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
 /* Every pool is known from its create to its destroy (find.c). */
 void weir__pool_known(struct weir_pool *pool);
 void weir__pool_unknown(struct weir_pool *pool);
+/* Calls that hold a pool's lock now are past that when this returns. Needs: no pool's lock. */
+void weir__pools_pass(void);
 /* Says more of a call that failed with WEIR_INVALID, when what it named is a block of another pool. Needs: no pool's lock. */
 enum weir_status weir__explain(struct weir_pool *pool, const char *call, const void *block, enum weir_status status);
 
+/* Bytes of the addresses for blocks of no bytes. */
+size_t weir__zero_range_bytes(const struct weir_pool *pool);
 /* WEIR_OK when a call may take the pool's lock: there is a pool, and this process is the one that made it. */
 enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call);
 /* Takes the lock and the frees that host functions left; gives it back. For calls that read the pool. */

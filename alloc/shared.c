@@ -174,11 +174,24 @@ static void shared_each_extent(struct weir_pool *pool, void (*visit)(struct weir
         if (extent->state != WEIR__BARE || extent->stale) visit(pool, extent);
 }
 
-#define SHARED_POLICY(id, word)                                                                                        \
+/* A graph's memory: nothing is recorded, nothing given back (capture.h). */
+static void graph_after_release(struct weir_pool *pool, uint32_t slot) {
+    (void)pool;
+    (void)slot;
+}
+
+static enum weir_status graph_trim(struct weir_pool *pool, size_t target_bytes) {
+    (void)pool;
+    (void)target_bytes;
+    return WEIR_OK;
+}
+
+#define SHARED_POLICY(id, word, kind)                                                                                  \
     {                                                                                                                  \
         .name = (id), .text = (word), .open = shared_open, .close = shared_close, .alloc = shared_alloc,               \
-        .release = shared_release, .after_release = shared_after_release, .trim = shared_trim,                         \
+        .release = shared_release, .after_release = kind##_after_release, .trim = kind##_trim,                         \
         .largest_idle = shared_largest_idle, .each_extent = shared_each_extent, .check = weir__check_shared            \
     }
-const struct weir__policy weir__policy_latency = SHARED_POLICY(WEIR_POLICY_LATENCY, "latency");
-const struct weir__policy weir__policy_footprint = SHARED_POLICY(WEIR_POLICY_FOOTPRINT, "footprint");
+const struct weir__policy weir__policy_latency = SHARED_POLICY(WEIR_POLICY_LATENCY, "latency", shared);
+const struct weir__policy weir__policy_footprint = SHARED_POLICY(WEIR_POLICY_FOOTPRINT, "footprint", shared);
+const struct weir__policy weir__policy_graph = SHARED_POLICY(WEIR_POLICY_LATENCY, "graph", graph);

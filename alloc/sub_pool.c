@@ -42,6 +42,7 @@ static void join(struct weir_pool *pool) {
     while (*link != NULL) link = &(*link)->member.next;
     *link = pool;
     pool->member.number = ++family->joined;
+    if (pool->is_graph) __atomic_fetch_add(&family->graphs, 1, __ATOMIC_RELEASE);
     unlock(family);
 }
 
@@ -65,6 +66,7 @@ void weir__family_leave(struct weir_pool *pool) {
     struct weir_pool **link = &family->first;
     while (*link != pool) link = &(*link)->member.next;
     *link = pool->member.next;
+    if (pool->is_graph) __atomic_fetch_sub(&family->graphs, 1, __ATOMIC_RELEASE);
     family->held_bytes -= pool->held_bytes;
     family->changes++;
     if (family->most_held_bytes > family->limit_bytes)
@@ -88,6 +90,16 @@ static void unuse(struct weir__family *family, struct weir_pool *member) {
     member->member.users--;
     pthread_cond_broadcast(&family->changed);
     unlock(family);
+}
+
+void weir__family_each(struct weir__family *family, void (*visit)(struct weir_pool *pool, weir_stream stream),
+                       weir_stream stream) {
+    uint64_t from = 0;
+    for (struct weir_pool *member; (member = use_next(family, NULL, from)) != NULL;) {
+        from = member->member.number + 1;
+        if (!member->is_graph) visit(member, stream);
+        unuse(family, member);
+    }
 }
 
 /* ---- the allowance ---------------------------------------------------------------------------------------------- */
@@ -184,7 +196,7 @@ static void wait_for_idle(struct weir_pool *pool, uint64_t deadline_ns) {
         struct weir__tag tags[count + 1];
         for (uint32_t t = 0; t < count; t++) tags[t] = extent->tags[t];
         for (uint32_t t = 0; t < count; t++)
-            if (weir__order_wait_host(&pool->order, tags[t], deadline_ns) != WEIR_OK) return;
+            if (weir__order_wait_host(&pool->order, tags[t], deadline_ns) == WEIR_NOT_READY) return;
     }
 }
 
@@ -316,17 +328,21 @@ bool weir__family_is_busy(const struct weir__family *family) {
 
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
-static enum weir_status check(const struct weir_pool *parent, const struct weir_sub_pool_options *options) {
+/* Gives: the options, as a program with an older header may have given fewer. */
+static enum weir_status read_options(const struct weir_pool *parent, const struct weir_sub_pool_options *options,
+                                     struct weir_sub_pool_options *wanted) {
+    *wanted = (struct weir_sub_pool_options){0};
     enum weir_status status = weir__pool_usable(parent, "weir_pool_create_sub");
     if (status != WEIR_OK) return status;
-    if (options == NULL || options->size != sizeof *options)
+    if (options == NULL || options->size < sizeof options->size || options->size > sizeof *options)
         return WEIR__INVALID("weir_pool_create_sub: options->size must be sizeof(struct weir_sub_pool_options), %zu",
                              sizeof *options);
+    memcpy(wanted, options, options->size);
     if (parent->family->root != parent)
         return WEIR__INVALID("weir_pool_create_sub: '%s' is a sub-pool itself and can't have any", parent->name);
-    if (options->name != NULL && (*options->name == 0 || strlen(options->name) >= WEIR__NAME_ROOM))
+    if (wanted->name != NULL && (*wanted->name == 0 || strlen(wanted->name) >= WEIR__NAME_ROOM))
         return WEIR__INVALID("weir_pool_create_sub: a name has 1 to %d characters, not %zu", WEIR__NAME_ROOM - 1,
-                             strlen(options->name));
+                             strlen(wanted->name));
     return WEIR_OK;
 }
 
@@ -340,6 +356,11 @@ static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *
     pool->movable = parent->movable;
     strcpy(pool->name, options->name != NULL ? options->name : "sub-pool");
     const size_t limit = options->limit_bytes != 0 ? options->limit_bytes : parent->limit_bytes;
+    if (options->graph) {
+        pool->is_graph = true;
+        pool->policy = &weir__policy_graph;
+        pool->deterministic = false; /* it always is: nothing is learned from the device */
+    }
     return weir__limit_settle(pool, (struct weir__limit){.bytes = limit}, &pool->limit_bytes);
 }
 
@@ -347,11 +368,12 @@ enum weir_status weir_pool_create_sub(struct weir_pool *parent, const struct wei
                                       struct weir_pool **out) {
     if (out == NULL) return WEIR__INVALID("weir_pool_create_sub: out is NULL");
     *out = NULL;
-    enum weir_status status = check(parent, options);
+    struct weir_sub_pool_options wanted;
+    enum weir_status status = read_options(parent, options, &wanted);
     if (status != WEIR_OK) return status;
     struct weir_pool *pool = weir__pool_new(parent->device);
     if (pool == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a pool");
-    status = inherit(pool, parent, options);
+    status = inherit(pool, parent, &wanted);
     status = weir__pool_open(pool, status, NULL);
     if (status != WEIR_OK) return status;
     join(pool);

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weir/status.h"
+#include "weir/device.h"
 
 struct weir_pool;
 struct weir__request;
@@ -33,7 +33,8 @@ struct weir__family {
     size_t limit_bytes, held_bytes, most_held_bytes;
     uint64_t changes; /* there may be more to take */
     bool deterministic;
-    bool busy; /* a call has the turn */
+    bool busy;       /* a call has the turn */
+    unsigned graphs; /* atomic: members that are for graphs */
 };
 
 /* What a pool knows of its place in the family. */
@@ -46,6 +47,9 @@ struct weir__member {
 
 void weir__family_open(struct weir_pool *root);
 void weir__family_close(struct weir_pool *root);
+/* Calls `visit` for each member that is no graph's. Needs no lock. */
+void weir__family_each(struct weir__family *family, void (*visit)(struct weir_pool *pool, weir_stream stream),
+                       weir_stream stream);
 /* Before a pool is destroyed. False: it has sub-pools, which is said and logged; else no other member comes near it. */
 bool weir__family_may_close(struct weir_pool *pool);
 /* After its memory has been given back. */

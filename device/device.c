@@ -41,6 +41,24 @@ bool weir__is_over(enum weir_status status) {
            (error->driver_code == CUDA_ERROR_INVALID_CONTEXT && error->call == push_call); /* the device was reset */
 }
 
+/* Changing memory, or looking at an event, is no part of any stream's work, but a capture in another thread, or in this one,
+ * may forbid it as unsafe, and would be invalid after it: the thread says that it knows what it does. */
+static _Thread_local unsigned entered;
+static _Thread_local bool relaxed;
+static _Thread_local CUstreamCaptureMode mode_before;
+
+static void relax_captures(const struct weir_device *device) {
+    if (entered++ > 0 || device->driver->exchange_capture_mode == NULL) return;
+    mode_before = CU_STREAM_CAPTURE_MODE_RELAXED;
+    relaxed = device->driver->exchange_capture_mode(&mode_before) == CUDA_SUCCESS;
+}
+
+static void restore_captures(const struct weir_device *device) {
+    if (--entered > 0 || !relaxed) return;
+    device->driver->exchange_capture_mode(&mode_before);
+    relaxed = false;
+}
+
 enum weir_status weir__device_enter(struct weir_device *device) {
     if (device == NULL) return WEIR__INVALID("the device is NULL");
     if (forked) return weir__fail_forked();
@@ -50,11 +68,13 @@ enum weir_status weir__device_enter(struct weir_device *device) {
         return weir__fail(WEIR_DRIVER, CUDA_ERROR_DEINITIALIZED, push_call, "the driver is shutting down");
     const CUresult code = device->driver->context_push(device->context);
     if (code == CUDA_ERROR_DEINITIALIZED) atomic_store(&shut_down, true);
+    if (code == CUDA_SUCCESS) relax_captures(device);
     return weir__device_check(device, code, push_call);
 }
 
 void weir__device_leave(struct weir_device *device) {
     CUcontext popped;
+    restore_captures(device);
     weir__device_check(device, device->driver->context_pop(&popped), "cuCtxPopCurrent");
 }
 

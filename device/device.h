@@ -45,7 +45,8 @@ struct weir_device {
     struct weir_device *next;
 };
 
-/* Makes the device's context current for driver calls, and gives back what was current before. */
+/* Makes the device's context current for driver calls, and gives back what was current before. In between the thread's capture
+ * mode is relaxed, so that calls which only change memory or look at events break no capture of any mode. */
 enum weir_status weir__device_enter(struct weir_device *device);
 void weir__device_leave(struct weir_device *device);
 

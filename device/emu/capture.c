@@ -25,7 +25,7 @@ struct emu_capture {
     size_t mark_count, mark_room;
 };
 
-static struct emu_capture *captures;
+static struct emu_capture *captures; /* atomic, for who looks without the lock whether there is any */
 static uint64_t last_id, last_thread;
 static _Thread_local uint64_t this_thread;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -34,6 +34,10 @@ static uint64_t thread_number(void) {
     if (this_thread == 0) this_thread = ++last_thread;
     return this_thread;
 }
+
+static void set_captures(struct emu_capture *first) { __atomic_store_n(&captures, first, __ATOMIC_RELEASE); }
+
+bool emu_capture_any(void) { return __atomic_load_n(&captures, __ATOMIC_ACQUIRE) != NULL; }
 
 void emu_capture_exchange_mode(CUstreamCaptureMode *mode) {
     const CUstreamCaptureMode before = thread_mode;
@@ -68,7 +72,10 @@ static bool add_member(struct emu_capture *capture, struct emu_queue *queue, con
 static void close_capture(struct emu_capture *capture) {
     struct emu_capture **at = &captures;
     while (*at != capture) at = &(*at)->next;
-    *at = capture->next;
+    if (at == &captures)
+        set_captures(capture->next);
+    else
+        *at = capture->next;
     emu_events_leave_capture(capture);
     for (size_t i = 0; i < capture->member_count; i++) {
         if (capture->members[i].queue != NULL) capture->members[i].queue->capture = NULL;
@@ -97,7 +104,7 @@ CUresult emu_capture_begin(struct emu_queue *queue, CUstreamCaptureMode mode) {
         if (add_member(capture, queue, NULL)) {
             capture->id = ++last_id;
             capture->next = captures;
-            captures = capture;
+            set_captures(capture);
             graph->capture = capture;
             return CUDA_SUCCESS;
         }

@@ -43,6 +43,9 @@ CUresult emu_capture_update(struct emu_queue *queue, const CUgraphNode *nodes, s
 /* Swaps the calling thread's mode. */
 void emu_capture_exchange_mode(CUstreamCaptureMode *mode);
 
+/* False: nothing captures, as far as this thread can know. Needs no lock. */
+bool emu_capture_any(void);
+
 /* ---- what is captured ------------------------------------------------------------------------------------------- */
 
 /* Adds an operation of a capturing queue to its graph; name and accesses are copied.

@@ -62,6 +62,9 @@ void emu_unlock(void);
  * Counts the call, and charges its fixed cost. `context`: gets the calling thread's current one, and the call fails
  * without; NULL: it needs none. */
 CUresult emu_enter(enum emu_entry entry, CUcontext *context);
+/* True for a call that only looks at a flag, which may be answered without the lock, uncounted: on the real clock, with no
+ * faults set. Allocators ask such things at each request, and a real driver is as quick. */
+bool emu_may_answer_at_once(void);
 /* Ends it: gives the lock up, and the code on. */
 CUresult emu_leave(CUresult code);
 /* Charges what depends on the amounts. Needs the lock. */

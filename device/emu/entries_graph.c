@@ -25,6 +25,12 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     struct emu_queue *queue;
     struct emu_capture_state state;
+    const bool has_context =
+        emu_current() != NULL || (stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD);
+    if (status != NULL && has_context && !emu_capture_any() && emu_may_answer_at_once()) {
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    }
     CUresult code = emu_enter_stream(EMU_AT_cuStreamIsCapturing, stream, &queue);
     if (code != CUDA_SUCCESS) return code;
     if (status == NULL) return emu_leave(CUDA_ERROR_INVALID_VALUE);
@@ -34,6 +40,10 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    if (mode != NULL && (unsigned)*mode <= CU_STREAM_CAPTURE_MODE_RELAXED && emu_may_answer_at_once()) {
+        emu_capture_exchange_mode(mode);
+        return CUDA_SUCCESS;
+    }
     const CUresult code = emu_enter(EMU_AT_cuThreadExchangeStreamCaptureMode, NULL);
     if (code != CUDA_SUCCESS) return code;
     if (mode == NULL || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return emu_leave(CUDA_ERROR_INVALID_VALUE);

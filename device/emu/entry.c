@@ -113,6 +113,10 @@ CUresult emu_enter(enum emu_entry entry, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
+bool emu_may_answer_at_once(void) {
+    return emu_ready() == CUDA_SUCCESS && emu_clock == &emu_clock_real && !emu_faults_any();
+}
+
 CUresult emu_leave(CUresult code) {
     emu_unlock();
     return code;

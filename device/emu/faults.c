@@ -187,14 +187,16 @@ bool emu_faults_check(const char *text, struct emu_complaint complaint) {
 
 bool emu_faults_add(const char *text, struct emu_complaint complaint) {
     if (text[0] == '\0') {
-        fault_count = 0;
+        __atomic_store_n(&fault_count, 0, __ATOMIC_RELAXED);
         return true;
     }
     size_t count = fault_count; /* stays as it is on a complaint: what was read behind it does not count */
     if (!read_faults(text, faults, &count, complaint)) return false;
-    fault_count = count;
+    __atomic_store_n(&fault_count, count, __ATOMIC_RELAXED);
     return true;
 }
+
+bool emu_faults_any(void) { return __atomic_load_n(&fault_count, __ATOMIC_RELAXED) > 0; }
 
 CUresult emu_faults_count(enum emu_entry entry) {
     const uint64_t of_entry = ++calls[entry], of_all = entry != EMU_AT_cuInit ? ++calls[EMU_ENTRIES] : 0;

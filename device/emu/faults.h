@@ -18,6 +18,8 @@ bool emu_faults_add(const char *text, struct emu_complaint complaint);
 bool emu_faults_check(const char *text, struct emu_complaint complaint);
 /* Counts a call of the entry; the code that it is to fail with, else CUDA_SUCCESS. Needs the lock. */
 CUresult emu_faults_count(enum emu_entry entry);
+/* Whether any are set. */
+bool emu_faults_any(void);
 /* An entry's exported name, as "cuMemFree_v2"; and found by it, with or without its version. EMU_ENTRIES: none. */
 const char *emu_entry_name(enum emu_entry entry);
 enum emu_entry emu_entry_find(const char *name);

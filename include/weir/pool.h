@@ -17,8 +17,8 @@
  * functions). A stream of weir_stream_create that was named to a pool is destroyed by weir_stream_destroy, so that the pool
  * hears of it: it records events on streams, also on behalf of others. A stream made elsewhere may be destroyed elsewhere: the
  * pool touches it in calls that name it alone, and asks the driver at each request whether its handle is still the same
- * stream's (before CUDA 12.0 it can't: there such streams too end by weir_stream_destroy). Streams in capture are not
- * supported yet.
+ * stream's (before CUDA 12.0 it can't: there such streams too end by weir_stream_destroy). Of streams that capture a
+ * graph see weir_pool_capture_begin.
  *
  * Ownership: the pool owns its memory; a block belongs to the caller from alloc to free. Destroying a pool waits for
  * the device and takes back what is live. */
@@ -178,12 +178,39 @@ struct weir_sub_pool_options {
     size_t size;        /* sizeof(struct weir_sub_pool_options) */
     size_t limit_bytes; /* most bytes that it may hold itself; 0: as many as the parent */
     const char *name;   /* of 1 to 63 characters, for reports; NULL: "sub-pool" */
+    bool graph;         /* for captured graphs: see below */
 };
-/* Creates a sub-pool of a pool that is none itself. It is destroyed by weir_pool_destroy, before its parent: to destroy a pool
+/* Creates a sub-pool of a pool that is none itself. A size that ends before `graph` is accepted, of programs with an older
+ * header. It is destroyed by weir_pool_destroy, before its parent: to destroy a pool
  * that has sub-pools is an error, which is logged, and nothing happens.
  * Fails: as weir_pool_create. *out is NULL. */
 WEIR_API enum weir_status weir_pool_create_sub(struct weir_pool *parent, const struct weir_sub_pool_options *options,
                                                struct weir_pool **out);
+
+/* Graph capture. Memory that a graph uses comes from a sub-pool with `graph` set, which asks the device nothing and gives
+ * nothing back: what was allocated in a capture is the graph's until weir_pool_destroy(graph), free or not. Between begin and
+ * end, requests on `stream` to any pool of the family are served from `graph`: from what was freed in the same capture on the same
+ * stream, else from new pages, for which others of the family give back what they have idle. Frees, notes and weir_pool_find
+ * know a graph's block through any pool of the family; weir_pool_free_after is refused for it.
+ *
+ * No pool of the process breaks a capture, of any mode: on a stream that captures, on the legacy stream and of the whole context
+ * nothing is recorded, waited for or asked, and where the driver is called the thread's capture mode is relaxed. Other streams go
+ * on as ever. What is freed on `stream` of other pools' memory meanwhile serves other streams after the end, and what was freed
+ * without a stream, or on a stream that is gone, all of them.
+ *
+ * begin: before or after the driver's begin; before is better, since what was freed on the stream until then can be waited for
+ * meanwhile. Once more for every stream that joins. end: after the driver's end, for all streams of `graph`. The same `graph`
+ * may serve several captures, one after another or side by side; they share no memory. No pool of the device can be destroyed in
+ * between. A stream that is captured is destroyed after the end.
+ *
+ * A request on a stream that captures without begin: WEIR_NOT_SUPPORTED with a message, and the capture goes on; so does one on
+ * a captured stream to a pool of another family. An event that was recorded in a capture must not be given to
+ * weir_pool_free_after, and a live block that a graph reads is freed when the last launch has been queued.
+ * Fails: WEIR_INVALID when `graph` is no sub-pool for graphs of the family, when the stream is captured already, or for an end
+ * without begin or while a stream captures still; WEIR_NOT_SUPPORTED for the default streams and in host functions;
+ * WEIR_OUT_OF_HOST_MEMORY. Nothing changes. */
+WEIR_API enum weir_status weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream);
+WEIR_API enum weir_status weir_pool_capture_end(struct weir_pool *pool, struct weir_pool *graph);
 
 /* ---- what it tells --------------------------------------------------------------------------------------------- */
 

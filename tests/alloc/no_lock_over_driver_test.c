@@ -18,6 +18,7 @@ enum held {
     PAGE_RELEASE,
     MEMORY_FREE,
     MEMORY_INFO,
+    STREAM_QUERY,
     NONE
 };
 
@@ -62,6 +63,7 @@ SLOW(page_set_access, SET_ACCESS, (CUdeviceptr address, size_t bytes, const CUme
 SLOW(page_release, PAGE_RELEASE, (CUmemGenericAllocationHandle handle), (handle))
 SLOW(memory_free, MEMORY_FREE, (CUdeviceptr address), (address))
 SLOW(memory_info, MEMORY_INFO, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
+SLOW(stream_query, STREAM_QUERY, (CUstream stream), (stream))
 SLOW(event_record, EVENT_RECORD, (CUevent event, CUstream stream), (event, stream))
 SLOW(stream_wait, STREAM_WAIT, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
@@ -82,6 +84,7 @@ static void use_slow_driver(void) {
     slow.page_release = slow_page_release;
     slow.memory_free = slow_memory_free;
     slow.memory_info = slow_memory_info;
+    slow.stream_query = slow_stream_query;
     slow.event_record = slow_event_record;
     slow.stream_wait = slow_stream_wait;
     slow.stream_destroy = watched_stream_destroy;
@@ -326,6 +329,59 @@ static void a_stream_is_not_destroyed_while_another_thread_records_on_it(void **
     close_pool(pool);
 }
 
+struct begin {
+    struct weir_pool *pool, *graph;
+    weir_stream stream;
+    enum weir_status status;
+    bool ended, too_early;
+};
+
+static void *begin_capture(void *argument) {
+    struct begin *begin = argument;
+    begin->status = weir_pool_capture_begin(begin->pool, begin->graph, begin->stream);
+    pthread_mutex_lock(&lock);
+    begin->too_early = !opened;
+    pthread_mutex_unlock(&lock);
+    __atomic_store_n(&begin->ended, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Another thread records on the stream, or asks it, and took it for one that is not captured; for a request on the same pool,
+ * or on one that has no part in the capture. */
+static void begin_while_one_is_held(enum held call, bool by_stranger) {
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8), *graph = NULL;
+    struct weir_pool *asked = by_stranger ? open_pool(WEIR_POLICY_LATENCY, 8) : pool;
+    struct weir_sub_pool_options options = {.size = sizeof options, .graph = true};
+    OK(weir_pool_create_sub(pool, &options, &graph));
+    struct request request = {.pool = asked, .bytes = 8 * PAGE, .stream = new_stream()};
+    struct begin begin = {.pool = pool, .graph = graph, .stream = new_stream()};
+    void *old = alloc(asked, 8 * PAGE, begin.stream);
+    struct gate *gate = put_gate(begin.stream);
+    OK(weir_pool_free(asked, old, begin.stream));
+    use_slow_driver();
+    pthread_t one = start_held(&request, call, CUDA_SUCCESS), two;
+    assert_int_equal(pthread_create(&two, NULL, begin_capture, &begin), 0);
+    for (int i = 0; i < 20000 && !__atomic_load_n(&begin.ended, __ATOMIC_ACQUIRE); i++) sched_yield();
+    let_go(one);
+    pthread_join(two, NULL);
+    use_real_driver();
+    if (!by_stranger) OK(request.status); /* else it may come too late for a mark */
+    OK(begin.status);
+    assert_false(begin.too_early);
+    OK(weir_pool_capture_end(pool, graph));
+    open_gate(gate);
+    close_pool(graph);
+    if (by_stranger) close_pool(asked);
+    close_pool(pool);
+}
+
+static void a_capture_begins_when_no_other_thread_touches_the_stream(void **state) {
+    (void)state;
+    begin_while_one_is_held(EVENT_RECORD, false);
+    begin_while_one_is_held(STREAM_QUERY, false);
+    begin_while_one_is_held(STREAM_QUERY, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
@@ -336,6 +392,7 @@ int main(void) {
         cmocka_unit_test(giving_memory_back_holds_no_lock),
         cmocka_unit_test(a_segment_that_comes_back_is_not_another_streams),
         cmocka_unit_test(a_stream_is_not_destroyed_while_another_thread_records_on_it),
+        cmocka_unit_test(a_capture_begins_when_no_other_thread_touches_the_stream),
     };
     return cmocka_run_group_tests_name("no_lock_over_driver", tests, NULL, NULL);
 }

@@ -44,5 +44,7 @@ call.cuMemset*           = 2.3 us                 # as gh200
 call.cuLaunch*           = 5 us                   # as gh200
 call.cuEventRecord       = 0.5 us                 # as gh200
 call.cuCtxRecordEvent    = 0.5 us                 # as cuEventRecord
+call.cuStreamIsCapturing = 0 us                   # reads a flag; in pool_call
+call.cuThreadExchangeStreamCaptureMode = 0 us  # changes a flag of the thread
 call.cuEventCreate       = 2.4 us                 # as gh200
 call.cuEventDestroy      = 2.6 us                 # as gh200

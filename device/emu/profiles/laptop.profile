@@ -42,5 +42,7 @@ call.cuMemset*           = 2.3 us         # assumption: as a copy
 call.cuLaunch*           = 5 us           # assumption; kernels and host functions
 call.cuEventRecord       = 0.5 us         # cms-patatrack/pixeltrack-standalone issue 218
 call.cuCtxRecordEvent    = 0.5 us         # as cuEventRecord
+call.cuStreamIsCapturing = 0 us           # reads a flag; in pool_call
+call.cuThreadExchangeStreamCaptureMode = 0 us  # changes a flag of the thread
 call.cuEventCreate       = 2.4 us         # pytorch/pytorch pull request 78279
 call.cuEventDestroy      = 2.6 us         # the same
