@@ -31,14 +31,6 @@ static void expect_no_block(struct weir_pool *pool, void *address) {
     expect_refusal(pool, address, "not the start of a live block");
 }
 
-static void with_every_pool(void (*body)(struct weir_pool *pool)) {
-    with_shared_pools(16 * BYTES, body);
-    struct weir_pool *pool = open_case(WEIR_POLICY_PER_STREAM, 64 * BYTES);
-    body(pool);
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
-
 /* ---- twice ---------------------------------------------------------------------------------------------------------- */
 
 static void free_twice(struct weir_pool *pool) {
@@ -60,7 +52,7 @@ static void free_twice(struct weir_pool *pool) {
 
 static void a_block_that_was_freed_is_none(void **state) {
     (void)state;
-    with_every_pool(free_twice);
+    with_every_pool(64 * BYTES, free_twice);
 }
 
 static void free_after_twice(struct weir_pool *pool) {
@@ -79,7 +71,7 @@ static void free_after_twice(struct weir_pool *pool) {
 
 static void one_that_is_freed_after_an_event_is_none_at_once(void **state) {
     (void)state;
-    with_every_pool(free_after_twice);
+    with_every_pool(64 * BYTES, free_after_twice);
 }
 
 /* A free in a host function is carried out later; which of two it was that was wrong is told in the log. */
@@ -108,7 +100,7 @@ static void free_twice_in_host_function(struct weir_pool *pool) {
 
 static void a_host_function_frees_it_once(void **state) {
     (void)state;
-    with_every_pool(free_twice_in_host_function);
+    with_every_pool(64 * BYTES, free_twice_in_host_function);
 }
 
 /* ---- by threads -------------------------------------------------------------------------------------------------------- */
@@ -149,7 +141,7 @@ static void race_for_it(struct weir_pool *pool) {
 
 static void of_two_threads_that_free_it_one_does(void **state) {
     (void)state;
-    with_every_pool(race_for_it);
+    with_every_pool(64 * BYTES, race_for_it);
 }
 
 static void *free_alone(void *argument) {
@@ -174,7 +166,7 @@ static void free_in_a_thread(struct weir_pool *pool) {
 
 static void another_thread_may_free_it(void **state) {
     (void)state;
-    with_every_pool(free_in_a_thread);
+    with_every_pool(64 * BYTES, free_in_a_thread);
 }
 
 /* ---- what is no block of the pool ------------------------------------------------------------------------------------- */
@@ -194,7 +186,7 @@ static void free_inside(struct weir_pool *pool) {
 
 static void only_the_start_names_it(void **state) {
     (void)state;
-    with_every_pool(free_inside);
+    with_every_pool(64 * BYTES, free_inside);
 }
 
 static void free_what_others_made(struct weir_pool *pool) {
@@ -226,7 +218,7 @@ static void free_what_others_made(struct weir_pool *pool) {
 
 static void what_others_made_stays_theirs(void **state) {
     (void)state;
-    with_every_pool(free_what_others_made);
+    with_every_pool(64 * BYTES, free_what_others_made);
 }
 
 static int open_streams(void **state) {

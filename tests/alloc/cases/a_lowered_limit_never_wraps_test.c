@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A limit below what is live reads as nothing left, never as a huge number; what is above it goes as it becomes idle, also
  * when the device is behind; and what was refused under it is served when it is raised. */
-#include <pthread.h>
-
 #include "tests/alloc/cases/scene.h"
 
 static weir_stream s0, s1;
-
-static void with_every_pool(void (*body)(struct weir_pool *pool)) {
-    with_shared_pools(GIB, body);
-    struct weir_pool *pool = open_case(WEIR_POLICY_PER_STREAM, GIB);
-    body(pool);
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
 
 static void expect_nothing_is_left(struct weir_pool *pool, size_t bytes) {
     struct weir_pool_refusal refusal = {.size = sizeof refusal};
@@ -56,7 +46,7 @@ static void lower_below_live(struct weir_pool *pool) {
 
 static void a_limit_below_live_leaves_nothing(void **state) {
     (void)state;
-    with_every_pool(lower_below_live);
+    with_every_pool(GIB, lower_below_live);
 }
 
 /* Lowered again and again while blocks of a stream that stands are on their way back: nothing is given back before it is
@@ -91,18 +81,6 @@ static void nothing_is_given_back_before_it_is_unused(void **state) {
 }
 
 /* While one thread waits for pages, another one takes the limit from under it. */
-struct waiting {
-    struct weir_pool *pool;
-    void *block;
-    enum weir_status status;
-};
-
-static void *ask(void *argument) {
-    struct waiting *waiting = argument;
-    waiting->status = weir_pool_alloc(waiting->pool, HALVES_ASKED * PAGE, s0, &waiting->block);
-    return NULL;
-}
-
 static void lower_under_a_wait(struct weir_pool *pool) {
     weir_stream s2 = new_stream();
     OK(weir_pool_set_limit(pool, HALVES_PAGES * PAGE));
@@ -110,21 +88,16 @@ static void lower_under_a_wait(struct weir_pool *pool) {
     struct gate *gate = put_gate(s1);
     OK(weir_pool_free(pool, halves.first, s1));
     OK(weir_pool_free(pool, halves.second, s2));
-    struct waiting waiting = {.pool = pool};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask, &waiting), 0);
-    while (stats_of(pool).host_waits == 0) {
-    }
+    struct asker *asker = start_asking(pool, HALVES_ASKED * PAGE, s0);
     OK(weir_pool_set_limit(pool, HALVES_ASKED * PAGE)); /* and a page is live */
     open_gate(gate);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(waiting.status, WEIR_OUT_OF_MEMORY);
-    assert_null(waiting.block);
+    void *block;
+    assert_int_equal(join_asker(asker, &block), WEIR_OUT_OF_MEMORY);
+    assert_null(block);
     OK(weir_pool_check(pool));
     OK(weir_pool_set_limit(pool, HALVES_PAGES * PAGE));
-    ask(&waiting);
-    assert_int_equal(waiting.status, WEIR_OK);
-    OK(weir_pool_free(pool, waiting.block, s0));
+    block = alloc(pool, HALVES_ASKED * PAGE, s0);
+    OK(weir_pool_free(pool, block, s0));
     OK(weir_pool_free(pool, halves.post, s1));
     OK(weir_device_synchronize(test_device()));
     OK(weir_stream_destroy(test_device(), s2));

@@ -7,13 +7,6 @@
 
 static weir_stream s0, s1;
 
-static void with_every_pool(void (*body)(struct weir_pool *pool)) {
-    with_shared_pools(GIB, body);
-    struct weir_pool *pool = open_case(WEIR_POLICY_PER_STREAM, GIB);
-    body(pool);
-    close_pool(pool);
-}
-
 static void free_and_settle(struct weir_pool *pool, void *block) {
     OK(weir_pool_free(pool, block, s0));
     OK(weir_device_synchronize(test_device())); /* trim itself waits for nothing */
@@ -47,7 +40,7 @@ static void ask_for_more(struct weir_pool *pool) {
 
 static void idle_memory_goes_before_a_refusal(void **state) {
     (void)state;
-    with_every_pool(ask_for_more);
+    with_every_pool(GIB, ask_for_more);
 }
 
 /* Idle memory of another stream, which is still busy, goes too. */
@@ -66,7 +59,7 @@ static void ask_beside_a_busy_stream(struct weir_pool *pool) {
 
 static void idle_memory_of_a_busy_stream_goes_too(void **state) {
     (void)state;
-    with_every_pool(ask_beside_a_busy_stream);
+    with_every_pool(GIB, ask_beside_a_busy_stream);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------------ */
@@ -101,7 +94,7 @@ static void refuse_and_go_on(struct weir_pool *pool) {
 
 static void the_program_goes_on_after_a_refusal(void **state) {
     (void)state;
-    with_every_pool(refuse_and_go_on);
+    with_every_pool(GIB, refuse_and_go_on);
 }
 
 /* A request that others' memory stands in the way of is refused, and served once they let go. */
@@ -120,7 +113,7 @@ static void refuse_while_others_hold(struct weir_pool *pool) {
 
 static void others_memory_is_no_lasting_reason(void **state) {
     (void)state;
-    with_every_pool(refuse_while_others_hold);
+    with_every_pool(GIB, refuse_while_others_hold);
 }
 
 /* ---- the driver has back what the pool had ------------------------------------------------------------------------------------ */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that only waits for another stream is no reason to refuse: the first request waits for it. One that waits for
  * ever is given up after the wait limit, never given away. */
-#include <pthread.h>
-
 #include "tests/alloc/cases/scene.h"
 
 static weir_stream s0, s1, s2;
@@ -167,35 +165,16 @@ static void a_block_in_use_is_handed_over_only_in_order(void **state) {
 
 /* ---- while one waits ------------------------------------------------------------------------------------------------ */
 
-struct waiting {
-    struct weir_pool *pool;
-    void *block;
-    enum weir_status status;
-};
-
-static void *ask(void *argument) {
-    struct waiting *waiting = argument;
-    waiting->status = weir_pool_alloc(waiting->pool, HALVES_ASKED * PAGE, s0, &waiting->block);
-    return NULL;
-}
-
 /* One thread waits for pages; another one, whose request needs none of them, is served meanwhile. */
 static void serve_others_meanwhile(struct weir_pool *pool) {
     struct halves halves;
     struct gate *gate = free_halves(pool, &halves);
-    struct waiting waiting = {.pool = pool};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask, &waiting), 0);
-    while (stats_of(pool).host_waits == 0) {
-    }
+    struct asker *asker = start_asking(pool, HALVES_ASKED * PAGE, s0);
     void *mine = alloc(pool, PAGE, s1); /* of what is s1's own */
     OK(weir_pool_free(pool, mine, s1));
     OK(weir_pool_check(pool));
     open_gate(gate);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(waiting.status, WEIR_OK);
-    fill_and_check(s0, waiting.block, HALVES_ASKED * PAGE);
-    OK(weir_pool_free(pool, waiting.block, s0));
+    expect_served(asker);
     free_post(pool, &halves);
 }
 

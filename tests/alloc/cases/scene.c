@@ -20,14 +20,21 @@ struct weir_pool *open_case(enum weir_policy policy, size_t bytes) {
     return open_impatient_case(policy, bytes, 20000000000u);
 }
 
+static void with_pool(enum weir_policy policy, size_t bytes, void (*body)(struct weir_pool *pool)) {
+    struct weir_pool *pool = open_case(policy, bytes);
+    body(pool);
+    assert_int_equal(wrong_bytes(), 0);
+    close_pool(pool);
+}
+
 void with_shared_pools(size_t bytes, void (*body)(struct weir_pool *pool)) {
-    const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT};
-    for (int i = 0; i < 2; i++) {
-        struct weir_pool *pool = open_case(policies[i], bytes);
-        body(pool);
-        assert_int_equal(wrong_bytes(), 0);
-        close_pool(pool);
-    }
+    with_pool(WEIR_POLICY_LATENCY, bytes, body);
+    with_pool(WEIR_POLICY_FOOTPRINT, bytes, body);
+}
+
+void with_every_pool(size_t bytes, void (*body)(struct weir_pool *pool)) {
+    with_shared_pools(bytes, body);
+    with_pool(WEIR_POLICY_PER_STREAM, bytes, body);
 }
 
 /* ---- the opener ------------------------------------------------------------------------------------------------- */
@@ -72,6 +79,68 @@ bool join_opener(struct opener *opener) {
     const bool waited = waits_of(opener->pool) > opener->waits;
     free(opener);
     return waited;
+}
+
+/* ---- askers ----------------------------------------------------------------------------------------------------- */
+
+struct asker {
+    struct weir_pool *pool;
+    size_t bytes;
+    weir_stream stream;
+    pthread_t thread;
+    void *block;
+    enum weir_status status;
+    bool answered;
+};
+
+static void *ask(void *argument) {
+    struct asker *asker = argument;
+    asker->status = asker->stream == NULL ? weir_pool_alloc_any(asker->pool, asker->bytes, &asker->block)
+                                          : weir_pool_alloc(asker->pool, asker->bytes, asker->stream, &asker->block);
+    __atomic_store_n(&asker->answered, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+bool is_answered(struct asker *asker) { return __atomic_load_n(&asker->answered, __ATOMIC_ACQUIRE); }
+
+struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
+    struct asker *asker = calloc(1, sizeof *asker);
+    assert_non_null(asker);
+    const uint64_t waits = stats_of(pool).host_waits;
+    *asker = (struct asker){.pool = pool, .bytes = bytes, .stream = stream};
+    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    while (stats_of(pool).host_waits == waits) assert_false(is_answered(asker));
+    return asker;
+}
+
+void await_one(struct asker *first, struct asker *second) {
+    while (!is_answered(first) && !is_answered(second)) sched_yield();
+}
+
+bool lies_in(struct asker *asker, const void *start, size_t bytes) {
+    return is_answered(asker) && (uintptr_t)asker->block >= (uintptr_t)start &&
+           (uintptr_t)asker->block < (uintptr_t)start + bytes;
+}
+
+enum weir_status join_asker(struct asker *asker, void **block) {
+    assert_int_equal(pthread_join(asker->thread, NULL), 0);
+    const enum weir_status status = asker->status;
+    *block = asker->block;
+    free(asker);
+    return status;
+}
+
+void expect_served(struct asker *asker) {
+    struct weir_pool *pool = asker->pool;
+    const weir_stream named = asker->stream, stream = named != NULL ? named : new_stream();
+    const size_t bytes = asker->bytes;
+    void *block;
+    OK(join_asker(asker, &block));
+    queue_fill(stream, block, bytes, 0xBB);
+    queue_check(stream, block, bytes, 0xBB);
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_pool_free(pool, block, stream));
+    if (named == NULL) OK(weir_stream_destroy(test_device(), stream));
 }
 
 /* ---- refusals --------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cases share: pools that are sized in the scenarios' MiB, and a thread that opens a gate once the pool waits. */
+/* What the cases share: pools that are sized in the scenarios' MiB, a thread that opens a gate once the pool waits, and requests in
+ * threads of their own. */
 #ifndef WEIR_TESTS_ALLOC_CASES_SCENE_H
 #define WEIR_TESTS_ALLOC_CASES_SCENE_H
 
@@ -15,12 +16,28 @@ struct weir_pool *open_impatient_case(enum weir_policy policy, size_t bytes, uin
 
 /* Runs `body` with a pool of each policy that shares idle memory. */
 void with_shared_pools(size_t bytes, void (*body)(struct weir_pool *pool));
+/* And with one pool a stream as well. */
+void with_every_pool(size_t bytes, void (*body)(struct weir_pool *pool));
 
 /* A thread that opens the gate once the pool has begun a wait (of the host, or of a stream) after this call. */
 struct opener;
 struct opener *open_once_it_waits(struct weir_pool *pool, struct gate *gate);
 /* The gate is open afterwards, waited or not. Gives: whether the pool had waited. */
 bool join_opener(struct opener *opener);
+
+/* A request in a thread of its own. */
+struct asker;
+/* Comes back once the request waits on the host. No stream (NULL): it names none. */
+struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream);
+bool is_answered(struct asker *asker);
+/* Until one of the two is answered, which may be the same. */
+void await_one(struct asker *first, struct asker *second);
+/* True when it has been given a block that begins in [start, start + bytes). */
+bool lies_in(struct asker *asker, const void *start, size_t bytes);
+/* Ends it. Gives: its answer, and its block or NULL. */
+enum weir_status join_asker(struct asker *asker, void **block);
+/* Ends it: it was served, its block is written to, checked and given back. */
+void expect_served(struct asker *asker);
 
 /* Asks, expects out of memory, and the pool as it was. */
 void expect_refused(struct weir_pool *pool, size_t bytes, weir_stream stream);

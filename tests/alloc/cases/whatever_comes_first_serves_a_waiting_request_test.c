@@ -2,8 +2,6 @@
 /* A request that waits on the host is served by the first memory that is enough for it: of whatever stream, freed by
  * whatever thread, in whatever pool of the family. What it happened to look at first may stand for ever. Of several the one
  * that has waited longest comes first. All runs under the watch. */
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "tests/alloc/cases/scene.h"
@@ -11,59 +9,6 @@
 static weir_stream s0, s1, s2, s3;
 
 static void synchronize(void) { OK(weir_device_synchronize(test_device())); }
-
-/* ---- requests in threads of their own ------------------------------------------------------------------------------ */
-
-struct asker {
-    struct weir_pool *pool;
-    size_t bytes;
-    weir_stream stream; /* NULL: names none */
-    pthread_t thread;
-    void *block;
-    enum weir_status status;
-    bool answered;
-};
-
-static void *ask(void *argument) {
-    struct asker *asker = argument;
-    asker->status = asker->stream == NULL ? weir_pool_alloc_any(asker->pool, asker->bytes, &asker->block)
-                                          : weir_pool_alloc(asker->pool, asker->bytes, asker->stream, &asker->block);
-    __atomic_store_n(&asker->answered, true, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-static bool is_answered(struct asker *asker) { return __atomic_load_n(&asker->answered, __ATOMIC_ACQUIRE); }
-
-/* Comes back once the request waits. */
-static struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
-    struct asker *asker = calloc(1, sizeof *asker);
-    const uint64_t waits = stats_of(pool).host_waits;
-    *asker = (struct asker){.pool = pool, .bytes = bytes, .stream = stream};
-    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
-    while (stats_of(pool).host_waits == waits) assert_false(is_answered(asker));
-    return asker;
-}
-
-/* Waits until one of them is answered. */
-static void await_one(struct asker *first, struct asker *second) {
-    while (!is_answered(first) && !is_answered(second)) sched_yield();
-}
-
-/* The request has been served: its block is written to and given back. */
-static void expect_served(struct asker *asker) {
-    assert_int_equal(pthread_join(asker->thread, NULL), 0);
-    assert_int_equal(asker->status, WEIR_OK);
-    const weir_stream stream = asker->stream != NULL ? asker->stream : s0;
-    queue_fill(stream, asker->block, asker->bytes, 0xBB);
-    queue_check(stream, asker->block, asker->bytes, 0xBB);
-    OK(weir_stream_synchronize(test_device(), stream));
-    OK(weir_pool_free(asker->pool, asker->block, stream));
-    free(asker);
-}
-
-static bool lies_in(const struct asker *asker, const void *start, size_t bytes) {
-    return (uintptr_t)asker->block >= (uintptr_t)start && (uintptr_t)asker->block < (uintptr_t)start + bytes;
-}
 
 /* Two blocks that streams behind gates still write to, freed in the order in which they are named. */
 struct busy {
