@@ -258,7 +258,17 @@ struct others {
     bool have_pending; /* one has something that it may be able to give later */
 };
 
-/* (unlocks) Looks how far the others have got. */
+static void listen_to(struct weir_pool *other, struct others *heard) {
+    weir__pool_lock(other);
+    if (weir__order_mark_all(&other->order) != WEIR_OK)
+        weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
+    if (weir__order_poll_waited(&other->order)) weir__settle_complete(other);
+    heard->changes += weir__waiting_changes(other);
+    heard->have_pending |= weir__ladder_oldest_incomplete(other) != NULL || other->in_flight > 0;
+    weir__pool_unlock(other);
+}
+
+/* (unlocks) Looks how far the others have got; a graph's pool gives nothing. */
 static struct others listen(struct weir_pool *pool) {
     struct weir__family *family = pool->family;
     struct others others = {0};
@@ -266,13 +276,7 @@ static struct others listen(struct weir_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
     for (struct weir_pool *other; (other = use_next(family, pool, from)) != NULL;) {
         from = other->member.number + 1;
-        weir__pool_lock(other);
-        if (weir__order_mark_all(&other->order) != WEIR_OK)
-            weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
-        if (weir__order_poll_waited(&other->order)) weir__settle_complete(other);
-        others.changes += weir__waiting_changes(other);
-        others.have_pending |= weir__ladder_oldest_incomplete(other) != NULL || other->in_flight > 0;
-        weir__pool_unlock(other);
+        if (!other->is_graph) listen_to(other, &others);
         unuse(family, other);
     }
     lock(family);

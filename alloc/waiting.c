@@ -81,7 +81,7 @@ void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *
 static bool may_look(struct weir_pool *pool, struct weir__request *request) {
     struct weir__waiter *waiter = &request->waiter;
     weir__pool_take_inbox(pool);
-    if (weir__order_poll_waited(&pool->order)) weir__settle_complete(pool);
+    if (!pool->is_graph && weir__order_poll_waited(&pool->order)) weir__settle_complete(pool);
     if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
     if (waiter->seen == weir__waiting_changes(pool)) return false;
     if (!one_is_to_look(pool, waiter)) return true;
@@ -98,9 +98,10 @@ static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__
     return WEIR_OK;
 }
 
-/* What is freed and marked by nothing yet gets its mark now. Where none can be made the host waits for the context instead,
- * once there is nothing else to wait for. */
+/* What is freed and marked by nothing yet gets its mark now, but in a graph's pool, which waits for others alone. Where none
+ * can be made the host waits for the context instead, once there is nothing else to wait for. */
 static enum weir_status make_marks(struct weir_pool *pool, struct weir__request *request) {
+    if (pool->is_graph) return WEIR_OK;
     enum weir_status status = weir__order_mark_all(&pool->order);
     if (status != WEIR_OK || weir__order_has_marks(&pool->order)) return status;
     const struct weir__extent *unused = weir__ladder_oldest_incomplete(pool);
