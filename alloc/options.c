@@ -83,6 +83,8 @@ static enum weir_status take_given(const struct weir_pool_options *given, struct
     return status;
 }
 
+#define LONGEST_WAIT_NS UINT64_C(3155760000000000000) /* a hundred years; of more a deadline could wrap */
+
 enum weir_status weir__options_settle(struct weir_pool *pool, const struct weir_pool_options *given,
                                       const char **trace_path) {
     struct weir__options options = weir__options_default();
@@ -93,7 +95,7 @@ enum weir_status weir__options_settle(struct weir_pool *pool, const struct weir_
     if (status != WEIR_OK) return status;
     pool->policy = find_policy(options.policy);
     if (pool->policy == NULL) return WEIR__INVALID("weir_pool_create: %d is no policy", (int)options.policy);
-    pool->wait_limit_ns = options.wait_limit;
+    pool->wait_limit_ns = options.wait_limit < LONGEST_WAIT_NS ? options.wait_limit : LONGEST_WAIT_NS;
     pool->deterministic = options.deterministic;
     pool->movable = options.movable;
     memcpy(pool->name, options.name, sizeof pool->name);

@@ -222,6 +222,12 @@ static ssize_t read_all(int file, char *to, size_t room) {
     return (ssize_t)length;
 }
 
+/* Some editors put a byte-order mark, which nobody sees, before the first line. */
+static enum weir_status parse_without_mark(const char *path, char *text, size_t length, struct weir__options *options) {
+    const size_t mark = length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    return weir__options_parse_lines(path, text + mark, length - mark, options);
+}
+
 static enum weir_status read_open_file(const struct place *place, int file, struct weir__options *options) {
     struct stat about;
     char room[200];
@@ -240,7 +246,7 @@ static enum weir_status read_open_file(const struct place *place, int file, stru
     else if ((size_t)length > WEIR__LARGEST_FILE)
         status = wrong(place, "is larger than 65536 bytes");
     else
-        status = weir__options_parse_lines(place->value, text, (size_t)length, options);
+        status = parse_without_mark(place->value, text, (size_t)length, options);
     free(text);
     return status;
 }

@@ -222,8 +222,18 @@ static enum weir_status wait_for_device(struct weir_device *device) {
     return status;
 }
 
+/* A host function must not wait for the device. */
+static bool may_wait_for_device(void) {
+    if (!weir__in_host_function()) return true;
+    weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_destroy can't be called inside a host function");
+    weir__log(WEIR__LOG_ERROR, "pool: %s", weir_last_error()->message);
+    return false;
+}
+
 void weir_pool_destroy(struct weir_pool *pool) {
-    if (pool == NULL || weir__forked() || !weir__capture_may_close(pool) || !weir__family_may_close(pool)) return;
+    if (pool == NULL || weir__forked() || !may_wait_for_device() || !weir__capture_may_close(pool) ||
+        !weir__family_may_close(pool))
+        return;
     weir__pool_unknown(pool);
     if (!pool->is_graph) weir__device_unobserve(pool->device, &pool->observer);
     /* Twice, since an error of earlier work may be said in the place of a wait. */

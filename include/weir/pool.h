@@ -82,6 +82,7 @@ struct weir_pool_options {
  * WEIR_DRIVER, WEIR_SYSTEM, WEIR_OUT_OF_HOST_MEMORY. *out is NULL. */
 WEIR_API enum weir_status weir_pool_create(struct weir_device *device, const struct weir_pool_options *options,
                                            struct weir_pool **out);
+/* NULL is allowed. Inside a host function it is an error, which is logged, and nothing happens. */
 WEIR_API void weir_pool_destroy(struct weir_pool *pool);
 /* Gives: the keys of WEIR_OPTIONS, what they take and do, for a program's --help. Static storage. Threads: any. */
 WEIR_API const char *weir_pool_options_help(void);

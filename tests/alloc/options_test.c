@@ -78,6 +78,9 @@ static void a_file_counts_where_it_is_named(void **state) {
     assert_false(pool->movable);
     assert_string_equal(pool->name, "of the file");
     close_pool(pool);
+    pool = create_with_file("\xEF\xBB\xBFname = after a mark");
+    assert_string_equal(pool->name, "after a mark");
+    weir_pool_destroy(pool);
     pool = create_with_file("");
     assert_int_equal(pool->limit_bytes, 16u << 20);
     close_pool(pool);

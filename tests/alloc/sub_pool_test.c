@@ -165,6 +165,27 @@ static void a_parent_is_not_destroyed_before_its_sub_pools(void **state) {
     close_pool(parent);
 }
 
+static void destroy_both(void *argument) {
+    struct weir_pool **pools = argument;
+    for (int i = 0; i < 2; i++) weir_pool_destroy(pools[i]);
+}
+
+/* It would wait for the device. */
+static void none_is_destroyed_inside_a_host_function(void **state) {
+    (void)state;
+    struct weir_pool *parent = open_pool(WEIR_POLICY_LATENCY, PAGES), *sub = open_sub(parent, 0);
+    struct weir_pool *pools[] = {sub, parent};
+    weir_stream stream = new_stream();
+    void *block = alloc(sub, PAGE, stream);
+    struct weir_work work = {.name = "destroy", .run = destroy_both, .argument = pools};
+    OK(weir_device_submit(test_device(), &work, stream));
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_pool_free(sub, block, stream)); /* nothing has happened */
+    OK(weir_pool_free(parent, alloc(parent, PAGE, stream), stream));
+    close_pool(sub);
+    close_pool(parent);
+}
+
 /* ---- several threads -------------------------------------------------------------------------------------------- */
 
 enum { USERS = 3, BLOCKS = 12, OPERATIONS = SANITIZED ? 600 : 3000 };
@@ -275,6 +296,7 @@ int main(void) {
         cmocka_unit_test(a_lower_limit_of_the_parent_is_the_familys),
         cmocka_unit_test(what_another_member_has_taken_meanwhile_is_not_taken_again),
         cmocka_unit_test(a_parent_is_not_destroyed_before_its_sub_pools),
+        cmocka_unit_test(none_is_destroyed_inside_a_host_function),
         cmocka_unit_test(threads_share_a_family),
         cmocka_unit_test(in_deterministic_mode_addresses_are_the_same_again),
     };

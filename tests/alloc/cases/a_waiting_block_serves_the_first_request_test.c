@@ -139,6 +139,20 @@ static void a_wait_that_does_not_end_is_given_up_once(void **state) {
     }
 }
 
+/* A limit so large that a deadline would wrap is no limit, not one of nothing. */
+static void a_wait_without_a_limit_is_not_given_up(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_impatient_case(WEIR_POLICY_LATENCY, HALVES_PAGES * PAGE, UINT64_MAX);
+    struct halves halves;
+    struct opener *opener = open_once_it_waits(pool, free_halves(pool, &halves));
+    void *b = alloc(pool, HALVES_ASKED * PAGE, s0);
+    assert_true(join_opener(opener));
+    fill_and_check(s0, b, HALVES_ASKED * PAGE);
+    OK(weir_pool_free(pool, b, s0));
+    free_post(pool, &halves);
+    close_pool(pool);
+}
+
 /* The block itself can be had by making the asking stream wait, which lets the host go on: it is s0 that stands then. */
 static void a_block_in_use_is_handed_over_only_in_order(void **state) {
     (void)state;
@@ -199,6 +213,7 @@ int main(void) {
         cmocka_unit_test(a_pool_a_stream_waits_for_noted_uses_too),
         cmocka_unit_test(a_request_waits_for_as_many_as_it_needs),
         cmocka_unit_test(a_wait_that_does_not_end_is_given_up_once),
+        cmocka_unit_test(a_wait_without_a_limit_is_not_given_up),
         cmocka_unit_test(a_block_in_use_is_handed_over_only_in_order),
         cmocka_unit_test(other_requests_are_served_meanwhile),
     };
