@@ -29,12 +29,18 @@ static bool usable_after_a_wait(const void *context, const struct weir__extent *
 
 /* ---- idle extents that fit as they are -------------------------------------------------------------------------- */
 
+static bool fits(const struct weir_pool *pool, const struct weir__request *request, const struct weir__extent *extent) {
+    return request->alignment <= WEIR__ALIGNMENT ||
+           weir__place_within(extent, request->bytes, request->alignment, pool->granule) != 0;
+}
+
 static struct weir__extent *best_ordered_of(const struct weir_pool *pool, const struct weir__request *request,
                                             uint32_t home) {
     const struct weir__index *index = &pool->order.slots[home]->idle[0];
     struct weir__extent *extent = weir__index_at_least(index, request->bytes, 0);
     for (int i = 0; extent != NULL && i < PROBES; i++, extent = weir__index_after(index, extent))
-        if (weir__order_extent_is_ordered(&pool->order, request->slot, extent)) return extent;
+        if (fits(pool, request, extent) && weir__order_extent_is_ordered(&pool->order, request->slot, extent))
+            return extent;
     return NULL;
 }
 
@@ -241,7 +247,7 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
         const struct weir__index *index = &pool->order.slots[home]->idle[0];
         struct weir__extent *extent = weir__index_at_least(index, request->bytes, 0);
         for (int i = 0; extent != NULL && i < PROBES; i++, extent = weir__index_after(index, extent))
-            if ((oldest == NULL || extent->number < oldest->number) &&
+            if ((oldest == NULL || extent->number < oldest->number) && fits(pool, request, extent) &&
                 weir__order_extent_can_be_waited_for(&pool->order, extent))
                 oldest = extent;
     }
@@ -270,8 +276,10 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
     if (pool->frees_stamped - oldest->number < RECENT_FREES && move_ordered(pool, request, seen, choice)) return true;
     choice->step = WEIR__MAP;
     choice->use = WEIR__USE_ANY;
-    choice->window = (struct weir__window){
-        .first = oldest, .begin = weir__place_within(oldest, request->bytes, pool->granule), .bytes = request->bytes};
+    choice->window =
+        (struct weir__window){.first = oldest,
+                              .begin = weir__place_within(oldest, request->bytes, request->alignment, pool->granule),
+                              .bytes = request->bytes};
     return true;
 }
 

@@ -142,6 +142,11 @@ static void unlink_segment(struct weir_pool *pool, struct weir__segment *segment
     segment->next = segment->previous = NULL;
 }
 
+/* A stricter alignment is found somewhere in a larger block, the rest of which is free again. */
+static size_t padded(const struct weir__request *request) {
+    return request->bytes + request->alignment - WEIR__ALIGNMENT;
+}
+
 static enum weir_status no_host_memory(void) {
     return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's segments");
 }
@@ -149,7 +154,7 @@ static enum weir_status no_host_memory(void) {
 /* (unlocks) A new segment for a request, as one extent in no index. Fails: WEIR_OUT_OF_MEMORY at the limit or when the
  * driver has no more. */
 static enum weir_status add_segment(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
-    size_t bytes = segment_bytes(pool, request->bytes);
+    size_t bytes = segment_bytes(pool, padded(request));
     weir__account_short(pool, request->slot);
     if (bytes > weir__untaken_bytes(pool)) return WEIR_OUT_OF_MEMORY;
     struct weir__segment *segment = calloc(1, sizeof *segment);
@@ -163,7 +168,7 @@ static enum weir_status add_segment(struct weir_pool *pool, struct weir__request
     pthread_mutex_unlock(&pool->lock);
     enum weir_status status = weir__plain_alloc(pool->device, bytes, &address, &pool->plain_memory_calls);
     pthread_mutex_lock(&pool->lock);
-    bool room = weir__extent_reserve(&pool->store, 2);
+    bool room = weir__extent_reserve(&pool->store, 3);
     if (status == WEIR_OK && !room) {
         pthread_mutex_unlock(&pool->lock);
         weir__plain_free(pool->device, address, &pool->plain_memory_calls);
@@ -180,7 +185,7 @@ static enum weir_status add_segment(struct weir_pool *pool, struct weir__request
     segment->bytes = bytes;
     segment->first = *out = weir__extent_new(&pool->store, address, bytes, WEIR__MOVING);
     (*out)->home = request->slot;
-    (*out)->small = is_small(pool, request->bytes);
+    (*out)->small = is_small(pool, padded(request));
     link_segment(pool, segment);
     return WEIR_OK;
 }
@@ -278,9 +283,20 @@ static enum weir_status release_cached(struct weir_pool *pool, struct weir__requ
 
 static struct weir__extent *find_free(struct weir_pool *pool, const struct weir__request *request) {
     const struct weir__slot *slot = pool->order.slots[request->slot];
-    struct weir__extent *extent = weir__index_at_least(&slot->idle[is_small(pool, request->bytes)], request->bytes, 0);
+    const size_t bytes = padded(request);
+    struct weir__extent *extent = weir__index_at_least(&slot->idle[is_small(pool, bytes)], bytes, 0);
     if (extent != NULL) take_out(pool, extent);
     return extent;
+}
+
+/* Cuts off what lies before the first address that is aligned as asked. Gives: the rest. The extent is in no index. */
+static struct weir__extent *align(struct weir_pool *pool, struct weir__extent *extent, size_t alignment) {
+    const size_t before = (alignment - extent->address % alignment) % alignment;
+    if (before == 0) return extent;
+    weir__extent_tags_clear(extent);
+    struct weir__extent *rest = weir__extent_split(&pool->store, extent, before);
+    put_in(pool, extent);
+    return rest;
 }
 
 /* Cuts off what a request leaves, where the rule says so. The extent is in no index. */
@@ -313,7 +329,7 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
     enum weir_status status = WEIR_OK;
     while (status == WEIR_OK && *out == NULL && pool->pending != NULL) {
         status = wait_for_oldest(pool, request->deadline_ns);
-        if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 1)) status = no_host_memory();
+        if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 2)) status = no_host_memory();
         if (status == WEIR_OK) *out = find_free(pool, request);
     }
     weir__account_host_waited(pool, request->slot, since_ns);
@@ -323,7 +339,7 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
 static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__request *request,
                                          struct weir__extent **out) {
     if (!request->host_function) process_events(pool);
-    if (!weir__extent_reserve(&pool->store, 1)) return no_host_memory();
+    if (!weir__extent_reserve(&pool->store, 2)) return no_host_memory();
     struct weir__extent *extent = find_free(pool, request);
     if (extent == NULL && request->host_function)
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
@@ -333,6 +349,7 @@ static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__re
     if (extent == NULL && pool->deterministic && pool->pending != NULL) status = find_pending(pool, request, &extent);
     if (status == WEIR_OK && extent == NULL) status = grow(pool, request, &extent);
     if (status != WEIR_OK) return status;
+    extent = align(pool, extent, request->alignment);
     split(pool, extent, request->bytes);
     weir__extent_tags_clear(extent);
     extent->state = WEIR__USED;

@@ -17,14 +17,21 @@ static size_t touched_pages(uintptr_t begin, uintptr_t end, size_t granule) {
     return (ceil_to(end, granule) - floor_to(begin, granule)) / granule;
 }
 
-uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule) {
-    uintptr_t begin = extent->address, end = weir__extent_end(extent);
+/* Whole pages that a block in an extent leaves beside it. */
+static size_t pages_left(const struct weir__extent *extent, uintptr_t begin, size_t bytes, size_t granule) {
+    return weir__whole_pages(extent->address, begin, granule) +
+           weir__whole_pages(begin + bytes, weir__extent_end(extent), granule);
+}
+
+uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t alignment, size_t granule) {
     assert(bytes <= extent->bytes);
-    size_t left_behind = weir__whole_pages(begin + bytes, end, granule);
-    size_t left_before = weir__whole_pages(begin, end - bytes, granule);
-    if (left_before != left_behind) return left_before > left_behind ? end - bytes : begin;
-    return touched_pages(end - bytes, end, granule) < touched_pages(begin, begin + bytes, granule) ? end - bytes
-                                                                                                   : begin;
+    const uintptr_t first = ceil_to(extent->address, alignment);
+    const uintptr_t last = floor_to(weir__extent_end(extent) - bytes, alignment);
+    if (first > last) return 0;
+    const size_t in_front = pages_left(extent, first, bytes, granule),
+                 behind = pages_left(extent, last, bytes, granule);
+    if (in_front != behind) return behind > in_front ? last : first;
+    return touched_pages(last, last + bytes, granule) < touched_pages(first, first + bytes, granule) ? last : first;
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
@@ -170,8 +177,9 @@ static void try_run(const struct weir__ground *ground, const struct run *run, si
                     struct weir__window *best) {
     const uintptr_t run_begin = run->first->address, run_end = weir__extent_end(run->last);
     if (run_end - run_begin < bytes) return;
-    const size_t least = bytes / SMALL_PIECE;
-    struct weir__extent *holds = run->first; /* what a window that ends with `piece` begins in */
+    const size_t least =
+        alignment > ground->granule ? 0 : bytes / SMALL_PIECE; /* few places are aligned more strictly */
+    struct weir__extent *holds = run->first;                   /* what a window that ends with `piece` begins in */
     for (struct weir__extent *piece = run->first;; piece = piece->next) {
         if (piece->bytes < least && piece != run->first && piece != run->last) continue;
         const uintptr_t begin = ceil_to(piece->address, alignment);

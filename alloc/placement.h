@@ -50,9 +50,9 @@ static inline size_t weir__extent_whole_pages(const struct weir__extent *extent,
     return weir__whole_pages(extent->address, weir__extent_end(extent), granule);
 }
 
-/* Gives: where in an idle extent a block of `bytes` goes: at the end that leaves more whole pages, then at the one where
- * the block touches fewer pages, else in front. */
-uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t granule);
+/* Gives: where in an idle extent a block of `bytes` goes that is aligned so: as near as can be to the end that leaves more whole
+ * pages, then to the one where the block touches fewer pages, else to the front. 0: nowhere. */
+uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, size_t alignment, size_t granule);
 
 #define WEIR__COST_OF_MAPPING 40 /* of one page; see placement.c for the others */
 

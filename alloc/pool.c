@@ -297,9 +297,10 @@ static size_t ask_free_bytes(struct weir_pool *pool) {
 }
 
 static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
-    if (request->requested_bytes == 0) return alloc_zero(pool, request, out);
+    if (request->requested_bytes == 0 && request->alignment <= WEIR__ALIGNMENT) return alloc_zero(pool, request, out);
     if (request->requested_bytes > SIZE_MAX / 4) return weir__refuse(pool, request, ask_free_bytes(pool));
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
+    if (request->bytes == 0) request->bytes = WEIR__ALIGNMENT;
     enum weir_status status = serve(pool, request, out);
     struct weir__reclaim_round round = weir__reclaim_start(pool);
     while (status == WEIR_OUT_OF_MEMORY && weir__reclaim_next(pool, request, &round))
@@ -380,11 +381,12 @@ static enum weir_status named_slot(struct weir_pool *pool, const char *call, wei
     return status == WEIR_OK ? weir__order_confirm(&pool->order, slot) : status;
 }
 
-static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t alignment, weir_stream stream,
+                                 void **out) {
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
                                     .wait_limit_ns = pool->wait_limit_ns,
-                                    .alignment = WEIR__ALIGNMENT,
+                                    .alignment = alignment < WEIR__ALIGNMENT ? WEIR__ALIGNMENT : alignment,
                                     .most_created = SIZE_MAX,
                                     .most_mapped = SIZE_MAX};
     struct weir__extent *block = NULL;
@@ -398,6 +400,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, weir_stre
     if (status == WEIR_OK) status = alloc_block(pool, &request, &block);
     weir__waiting_end(pool, &request);
     if (status == WEIR_OK) status = publish(pool, block, stream);
+    if (status == WEIR_OK && alignment > WEIR__ALIGNMENT) weir__trace_aligned(pool->trace, block->number, alignment);
     if (status == WEIR_OK) *out = (void *)block->address;
     weir__charge(pool, request.slot);
     weir__pool_end(pool);
@@ -410,7 +413,35 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
     if (status == WEIR_OK) status = check_stream("weir_pool_alloc", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc", stream);
-    return status == WEIR_OK ? allocate(pool, bytes, stream, out) : status;
+    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, stream, out) : status;
+}
+
+#define MOST_ALIGNMENT ((size_t)1 << 30)
+
+/* WEIR_NOT_SUPPORTED when no address that a shared pool has is aligned so. */
+static enum weir_status check_alignment(const struct weir_pool *pool, size_t bytes, size_t alignment) {
+    if (alignment == 0 || alignment > MOST_ALIGNMENT || (alignment & (alignment - 1)) != 0)
+        return WEIR__INVALID("weir_pool_alloc_aligned: an alignment of %zu is no power of two from 1 to %zu", alignment,
+                             MOST_ALIGNMENT);
+    const struct weir__pages *pages = &pool->pages;
+    const size_t skipped = (alignment - pages->arena % alignment) % alignment;
+    if (pages->arena_bytes == 0 || bytes > pages->arena_bytes || skipped <= pages->arena_bytes - bytes) return WEIR_OK;
+    return weir__fail(
+        WEIR_NOT_SUPPORTED, 0, NULL,
+        "weir_pool_alloc_aligned: of the pool's %zu bytes of addresses from %#zx on, none has room for %zu bytes "
+        "at an alignment of %zu",
+        pages->arena_bytes, (size_t)pages->arena, bytes, alignment);
+}
+
+enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, size_t alignment, weir_stream stream,
+                                         void **out) {
+    if (out == NULL) return WEIR__INVALID("weir_pool_alloc_aligned: out is NULL");
+    *out = NULL;
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_aligned");
+    if (status == WEIR_OK) status = check_alignment(pool, bytes, alignment);
+    if (status == WEIR_OK) status = check_stream("weir_pool_alloc_aligned", stream);
+    if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_aligned", stream);
+    return status == WEIR_OK ? allocate(pool, bytes, alignment, stream, out) : status;
 }
 
 enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void **out) {
@@ -418,7 +449,7 @@ enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void 
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_any");
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_any", WEIR__ANY_STREAM);
-    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ANY_STREAM, out) : status;
+    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, WEIR__ANY_STREAM, out) : status;
 }
 
 /* ---- free ------------------------------------------------------------------------------------------------------- */

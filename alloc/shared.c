@@ -28,8 +28,8 @@ static enum weir_status take(struct weir_pool *pool, const struct weir__request 
                              struct weir__extent **out) {
     if (!weir__extent_reserve(&pool->store, 2))
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's extents");
-    struct weir__extent *block =
-        weir__carve(pool, idle, weir__place_within(idle, request->bytes, pool->granule), request->bytes);
+    const uintptr_t at = weir__place_within(idle, request->bytes, request->alignment, pool->granule);
+    struct weir__extent *block = weir__carve(pool, idle, at, request->bytes);
     if (block == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
     assert(weir__order_extent_is_ordered(&pool->order, request->slot, block));
     weir__extent_tags_clear(block);

@@ -267,6 +267,10 @@ static void put_comment(struct weir__trace *trace, const char *word, uint64_t fi
     put(trace, &line);
 }
 
+void weir__trace_aligned(struct weir__trace *trace, uint64_t block, size_t alignment) {
+    if (!is_off(trace)) put_numbers(trace, 'a', (const uint64_t[]){block, alignment}, 2);
+}
+
 void weir__trace_at(struct weir__trace *trace, uint64_t block, size_t offset) {
     if (!is_off(trace)) put_comment(trace, " at", block, offset);
 }

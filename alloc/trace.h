@@ -35,6 +35,8 @@ enum weir_status weir__trace_open(const char *path, const struct weir__trace_ori
 void weir__trace_close(struct weir__trace *trace);
 
 void weir__trace_alloc(struct weir__trace *trace, uint64_t block, size_t bytes, weir_stream stream);
+/* The block was asked for with an alignment. */
+void weir__trace_aligned(struct weir__trace *trace, uint64_t block, size_t alignment);
 /* Where the block lies, from the arena's start: for a replay that compares addresses. */
 void weir__trace_at(struct weir__trace *trace, uint64_t block, size_t offset);
 void weir__trace_refused(struct weir__trace *trace, size_t bytes, weir_stream stream);

@@ -100,6 +100,14 @@ WEIR_API const char *weir_pool_options_help(void);
  *          host function when it would take a driver call. *out is NULL and the pool as it was. */
 WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
 
+/* The same at an address that is a multiple of `alignment`, a power of two from 1 to 1 GiB. The rest of a page that it leaves
+ * before it is not lost. A trace has the alignment too (docs/trace.md).
+ * Fails: as weir_pool_alloc; WEIR_INVALID for another alignment; WEIR_NOT_SUPPORTED when none of the pool's addresses, 32 times
+ * as many bytes as the device has, is aligned so and has room behind it (WEIR_OUT_OF_MEMORY when all that are are in use). Policy per-stream asks for that much more and gives what is
+ * before and behind to its pools. */
+WEIR_API enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, size_t alignment,
+                                                  weir_stream stream, void **out);
+
 /* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.
  * NULL is allowed. Inside a host function it is only queued; what is wrong with it is then logged at the next call.
  * Fails: WEIR_INVALID for an address that is no block's start or is free already, WEIR_OUT_OF_HOST_MEMORY; nothing

@@ -200,7 +200,8 @@ static bool use(struct program *program, int block, int stream, bool write) {
 static void allocate(struct program *program, int block, size_t bytes, int stream) {
     const struct weir_pool_stats before = stats_of(program->pool);
     if (program->blocks[block] != NULL) return;
-    if (DONE(program, weir_pool_alloc(program->pool, bytes, program->streams[stream], &program->blocks[block]))) {
+    if (DONE(program, weir_pool_alloc_aligned(program->pool, bytes, block % 4 == 3 ? 4 * PAGE : 1,
+                                              program->streams[stream], &program->blocks[block]))) {
         program->used_by[block] = stream;
         program->bytes[block] = bytes;
         program->filled[block] = use(program, block, stream, true);

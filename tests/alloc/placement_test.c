@@ -64,16 +64,16 @@ static struct weir__window best_window(struct line *line, size_t bytes) {
 static void a_block_lies_at_the_end_that_leaves_more_whole_pages(void **state) {
     (void)state;
     struct weir__extent whole = {.address = BASE, .bytes = 4 * G};
-    assert_int_equal(weir__place_within(&whole, 512, G), BASE);
+    assert_int_equal(weir__place_within(&whole, 512, 512, G), BASE);
     struct weir__extent ragged_end = {.address = BASE, .bytes = 4 * G + 1024};
-    assert_int_equal(weir__place_within(&ragged_end, 512, G), BASE + 4 * G + 512);
-    assert_int_equal(weir__place_within(&ragged_end, 2 * G + 1024, G), BASE + 2 * G);
+    assert_int_equal(weir__place_within(&ragged_end, 512, 512, G), BASE + 4 * G + 512);
+    assert_int_equal(weir__place_within(&ragged_end, 2 * G + 1024, 512, G), BASE + 2 * G);
     struct weir__extent ragged_begin = {.address = BASE + G - 1024, .bytes = 4 * G + 1024};
-    assert_int_equal(weir__place_within(&ragged_begin, 512, G), BASE + G - 1024);
-    assert_int_equal(weir__place_within(&ragged_begin, 4 * G + 1024, G), BASE + G - 1024);
+    assert_int_equal(weir__place_within(&ragged_begin, 512, 512, G), BASE + G - 1024);
+    assert_int_equal(weir__place_within(&ragged_begin, 4 * G + 1024, 512, G), BASE + G - 1024);
     ragged_begin.address = BASE + 512; /* both ends leave one whole page: the end that is on a border */
     ragged_begin.bytes = 4 * G - 512;
-    assert_int_equal(weir__place_within(&ragged_begin, 2 * G, G), BASE + 2 * G);
+    assert_int_equal(weir__place_within(&ragged_begin, 2 * G, 512, G), BASE + 2 * G);
 }
 
 static void the_best_window_lacks_the_fewest_pages(void **state) {

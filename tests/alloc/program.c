@@ -181,20 +181,27 @@ static void filled(struct slot *slot, const struct operation *operation) {
     if (slot->written) use(slot, slot->home, true, operation->work);
 }
 
+/* One request of eight, of more than nothing, has one: to 64 pages. */
+static size_t alignment_of(const struct operation *operation) {
+    return operation->way / 8 % 8 == 0 && operation->bytes > 0 ? (size_t)1024 << operation->way / 64 * 3 : 1;
+}
+
 static void allocate(struct slot *slot, const struct operation *operation) {
     struct model_request request;
     void *at = NULL;
     model_request_begin(&request, operation->bytes);
+    const size_t alignment = alignment_of(operation);
     enum weir_status status =
-        weir_pool_alloc(world.pool, operation->bytes, world.streams[operation->stream].handle, &at);
+        weir_pool_alloc_aligned(world.pool, operation->bytes, alignment, world.streams[operation->stream].handle, &at);
     model_request_end(&request);
+    if ((uintptr_t)at % alignment != 0) model_fail("%p is not aligned to %zu", at, alignment);
     slot->at = at;
     if (status == WEIR_OK) {
         filled(slot, operation);
         return;
     }
     if (at != NULL) model_fail("a request that failed gave %p", at);
-    expect_status(status, WEIR_OUT_OF_MEMORY, "weir_pool_alloc");
+    expect_status(status, WEIR_OUT_OF_MEMORY, "weir_pool_alloc_aligned");
     check_refusal(operation->bytes, &request);
     mix(1);
 }

@@ -78,16 +78,9 @@ static void compare(struct run *run, const struct op *op) {
     own->equal += (uintptr_t)run->blocks[op->block] - own->base == recorded;
 }
 
-#define POOL_ALIGNMENT 512
-
-/* A stricter alignment than the pool's is found somewhere in a larger block. */
-static uint64_t bytes_for(const struct op *op) {
-    const uint64_t alignment = op->align < 63 ? UINT64_C(1) << op->align : UINT64_C(1) << 63;
-    return alignment > POOL_ALIGNMENT ? op->bytes + alignment - POOL_ALIGNMENT : op->bytes;
-}
-
 static enum weir_status alloc_block(struct run *run, const struct op *op, weir_stream stream) {
-    const enum weir_status status = weir_pool_alloc(pool_of(run), bytes_for(op), stream, &run->blocks[op->block]);
+    const enum weir_status status =
+        weir_pool_alloc_aligned(pool_of(run), op->bytes, (size_t)1 << op->align, stream, &run->blocks[op->block]);
     if (status == WEIR_OK && of(run)->compares) compare(run, op);
     return status;
 }
