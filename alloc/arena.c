@@ -40,12 +40,16 @@ static bool is_to_settle(const struct weir_pool *pool, const struct weir__extent
            (extent->next != cut && !is_settled(pool, extent->next));
 }
 
+static size_t *idle_pages(struct weir_pool *pool, const struct weir__extent *extent) {
+    return extent->fixed ? &pool->fixed_pages : &pool->idle_pages;
+}
+
 static void idle_insert(struct weir_pool *pool, struct weir__extent *extent, const struct weir__extent *cut) {
     assert(weir__extent_tagged_bytes(extent) == extent->bytes);
     extent->state = WEIR__IDLE;
     for (uint32_t i = 0; i < extent->tag_count; i++)
         weir__account_idle(pool, extent->tags[i].slot, extent->tags[i].bytes);
-    pool->idle_pages += weir__extent_whole_pages(extent, pool->granule);
+    *idle_pages(pool, extent) += weir__extent_whole_pages(extent, pool->granule);
     if (is_to_settle(pool, extent, cut)) weir__queue_add(&pool->incomplete, extent);
     weir__index_insert(&pool->order.slots[extent->home]->idle[0], extent);
 }
@@ -56,7 +60,7 @@ void weir__idle_remove(struct weir_pool *pool, struct weir__extent *extent) {
     assert(extent->state == WEIR__IDLE);
     for (uint32_t i = 0; i < extent->tag_count; i++)
         weir__account_unidle(pool, extent->tags[i].slot, extent->tags[i].bytes);
-    pool->idle_pages -= weir__extent_whole_pages(extent, pool->granule);
+    *idle_pages(pool, extent) -= weir__extent_whole_pages(extent, pool->granule);
     weir__queue_remove(extent);
     weir__index_remove(&pool->order.slots[extent->home]->idle[0], extent);
 }
@@ -115,6 +119,7 @@ static bool all_borne(const struct weir__extent *of, const struct weir__extent *
  * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. */
 static bool are_best_as_one(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
     const size_t small = pool->held_bytes / SMALL_PART;
+    if (a->fixed != b->fixed) return false;
     return a->bytes < small || b->bytes < small || (all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order));
 }
 
@@ -146,6 +151,7 @@ static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__exten
 
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent) {
     extent->state = WEIR__IDLE;
+    extent->fixed = weir__is_fixed(pool, extent);
     struct weir__extent *previous = extent->previous, *next = extent->next;
     if (next != NULL && next->state == WEIR__IDLE && are_best_as_one(pool, extent, next))
         extent = join_idle(pool, extent, next, extent);

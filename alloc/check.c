@@ -129,7 +129,7 @@ static void add_up(const struct weir_pool *pool, const struct weir__extent *exte
         break;
     case WEIR__IDLE:
         sums->idle += extent->bytes;
-        sums->idle_pages += weir__extent_whole_pages(extent, pool->granule);
+        if (!extent->fixed) sums->idle_pages += weir__extent_whole_pages(extent, pool->granule);
         break;
     case WEIR__MOVING:
         if (extent->was == WEIR__IDLE) sums->moving += extent->bytes;

@@ -123,6 +123,7 @@ static struct weir__extent *twin(struct weir__extent_store *store, const struct 
     made->home = extent->home;
     made->small = extent->small;
     made->stale = extent->stale;
+    made->fixed = extent->fixed;
     made->number = extent->number;
     return made;
 }

@@ -43,6 +43,7 @@ struct weir__extent {
     uint32_t home;               /* used: slot it was allocated on; idle: slot in whose index it is */
     bool small;                  /* per-stream policy: it lies in a segment for small blocks */
     bool stale;                  /* bare, or moving that was: old mappings may be left */
+    bool fixed;                  /* idle: it touches a registered page (registered.h) */
     size_t requested_bytes;      /* used: as asked */
     uint64_t number;             /* used: its number in the trace; idle: when it was freed, the older the smaller */
     struct weir__tag *tags;      /* own_tags, or allocated */

@@ -4,14 +4,15 @@
 
 #include "alloc/pool.h"
 
-static enum weir_status find(struct weir_pool *pool, const void *address, struct weir__extent **block) {
+enum weir_status weir__find_block(struct weir_pool *pool, const char *call, const void *address,
+                                  struct weir__extent **block) {
     *block = weir__table_get(&pool->blocks, (uintptr_t)address); /* blocks of no bytes too */
     if (*block != NULL) return WEIR_OK;
     if (!pool->inside.on && !weir__inside_begin(&pool->inside, pool->granule, &pool->blocks))
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of inner addresses");
     *block = weir__inside_find(&pool->inside, &pool->blocks, (uintptr_t)address);
     if (*block != NULL) return WEIR_OK;
-    return WEIR__INVALID("weir_pool_find: %p lies in no live block of this pool", address);
+    return WEIR__INVALID("%s: %p lies in no live block of this pool", call, address);
 }
 
 enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out) {
@@ -23,7 +24,7 @@ enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, str
     struct weir__extent *block;
     struct weir_block found = {.size = out->size < sizeof found ? out->size : sizeof found};
     weir__pool_lock(pool);
-    status = find(pool, address, &block);
+    status = weir__find_block(pool, "weir_pool_find", address, &block);
     if (status == WEIR_OK) {
         const struct weir__slot *home = pool->order.slots[block->home];
         found.start = (void *)block->address;

@@ -116,7 +116,7 @@ static size_t most_cost(const struct weir_pool *pool, const struct weir__ground 
 /* False when what may be used is too little for a window without driver calls. Pages across two idle extents are in doubt. */
 static bool may_suffice(const struct weir_pool *pool, const struct weir__request *request,
                         const struct weir__ground *ground) {
-    size_t pages = pool->idle_pages + 2;
+    size_t pages = pool->idle_pages + pool->fixed_pages + 2;
     for (const struct weir__extent *extent = pool->incomplete.oldest; extent != NULL; extent = extent->newer)
         if (ground->usable.usable(ground->usable.context, extent))
             pages++;
@@ -258,7 +258,7 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
 static bool move_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                          struct weir__choice *choice) {
     const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED, LITTLE_WORK);
-    if (window->first == NULL || request->map_refusals > 0) return false;
+    if (window->first == NULL || request->map_refusals > 0 || (window->lacking > 0 && !pool->movable)) return false;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;
@@ -301,7 +301,8 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
     size_t missing = deal_out(pool, request, choice);
     if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;
     const size_t needed = choice->window.idle_pages + choice->window.returned + missing;
-    if (missing == 0 || idle_pages_after_a_wait(pool, request, needed) >= needed) return true;
+    if (missing == 0 || (pool->movable && idle_pages_after_a_wait(pool, request, needed) >= needed)) return true;
+    if (!pool->movable) return false;
     return idle_pages_in_the_end(pool) >= needed && wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
@@ -318,6 +319,7 @@ static bool move_complete(struct weir_pool *pool, const struct weir__request *re
     if (choice->window.lacking > 0 && request->map_refusals >= MOST_MAP_REFUSALS) return false;
     const size_t needed = choice->window.idle_pages + choice->window.returned + missing;
     size_t found = 0;
+    if (missing > 0 && !pool->movable) return false;
     if (missing > 0) weir__ladder_donors(pool, &asker, choice->use, needed, NULL, 0, &found);
     return missing == 0 || found == needed;
 }
@@ -331,18 +333,35 @@ static bool wait_in_place(struct weir_pool *pool, const struct weir__request *re
            wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
+/* ---- pages that must not move ----------------------------------------------------------------------------------- */
+
+/* They may be given back, though, and new ones taken in their place: those that are complete, else the host waits. */
+static bool give_pages_back(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                            struct weir__choice *choice) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    if (pool->movable) return false;
+    const struct weir__window *window = look(pool, request, seen, WEIR__USE_ANY, ANY_WORK);
+    if (window->first == NULL) return false;
+    choice->window = *window;
+    size_t found = 0;
+    const size_t missing = deal_out(pool, request, choice);
+    weir__ladder_donors(pool, &asker, WEIR__USE_COMPLETE, missing, NULL, 0, &found);
+    *choice = (struct weir__choice){.step = WEIR__GIVE_BACK, .created = found};
+    return found > 0 || wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
+}
+
 /* ---- the ladder ------------------------------------------------------------------------------------------------- */
 
 typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                      struct weir__choice *choice);
 #define DRIVERLESS_STEPS 1
 
-static step_fn *const latency_steps[] = {take_ordered,   return_ordered, take_complete, take_new_pages,
-                                         wait_on_device, move_pages,     NULL};
-static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_complete, wait_on_device,
-                                           take_new_pages, move_pages,     NULL};
-static step_fn *const any_steps[] = {take_ordered,  return_ordered, take_complete, take_new_pages,
-                                     move_complete, wait_in_place,  NULL};
+static step_fn *const latency_steps[] = {take_ordered,   return_ordered, take_complete,   take_new_pages,
+                                         wait_on_device, move_pages,     give_pages_back, NULL};
+static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_complete,   wait_on_device,
+                                           take_new_pages, move_pages,     give_pages_back, NULL};
+static step_fn *const any_steps[] = {take_ordered,  return_ordered, take_complete,   take_new_pages,
+                                     move_complete, wait_in_place,  give_pages_back, NULL};
 
 /* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
 static step_fn *const graph_steps[] = {take_ordered, take_new_pages, NULL};

@@ -18,8 +18,8 @@
       "Addresses, as offsets in the pool, depend on the order of its calls alone, never on how far the device has "    \
       "got.")                                                                                                          \
     X(movable, FLAG, "on",                                                                                             \
-      "Idle pages may be mapped at other addresses. off: an address keeps its page, for programs that register "       \
-      "memory where weir can't see it; large requests may then fail though enough is idle.")                           \
+      "Idle pages may be mapped at other addresses. off: an address keeps its page until that is given back, "         \
+      "for programs that register memory where weir can't see it; what would move is given back and taken anew.")      \
     X(file, FILE, "", "Reads options from a file, at this place in the order. A file can't name another one.")         \
     X(name, NAME, "pool", "What reports and snapshots call the pool.")
 

@@ -200,7 +200,9 @@ static struct weir__segment *claim_segments(struct weir_pool *pool,
     struct weir__segment *claimed = NULL;
     for (struct weir__segment *segment = pool->segments, *next; segment != NULL; segment = next) {
         next = segment->next;
-        if (!is_whole_and_free(segment) || (only != NULL && !only(pool, segment))) continue;
+        if (!is_whole_and_free(segment) || weir__is_fixed(pool, segment->first) ||
+            (only != NULL && !only(pool, segment)))
+            continue;
         take_out(pool, segment->first);
         segment->first->state = WEIR__MOVING;
         segment->first->was = WEIR__IDLE;

@@ -58,7 +58,8 @@ struct homes {
 static struct homes homes_around(const struct weir__ground *ground, uint32_t home) {
     const struct weir__pages *pages = ground->pages;
     const struct weir__extent *extent = pages->extent_at[home];
-    if (extent->state != WEIR__IDLE || !ground->usable.usable(ground->usable.context, extent)) return (struct homes){0};
+    if (extent->state != WEIR__IDLE || extent->fixed || !ground->usable.usable(ground->usable.context, extent))
+        return (struct homes){0};
     struct homes homes = {.extent = extent,
                           .begin = weir__place_of(pages, weir__page_ceil(pages, extent->address)),
                           .end = weir__place_of(pages, weir__page_floor(pages, weir__extent_end(extent)))};
@@ -155,7 +156,7 @@ static void try_window(const struct weir__ground *ground, struct weir__extent *p
         if (piece->state == WEIR__BARE) {
             add_bare(ground, piece, from, to, most, &measure);
         } else {
-            measure.window.idle_pages += pages_taken(piece, from, to, ground->granule);
+            if (!piece->fixed) measure.window.idle_pages += pages_taken(piece, from, to, ground->granule);
             measure.in_run = false;
         }
         if (to < end) continue;
@@ -222,7 +223,7 @@ struct donors {
 /* What an extent can give: its whole pages. */
 static struct weir__donation offer_of(const struct donors *donors, struct weir__extent *extent) {
     struct weir__donation offer = {.extent = extent};
-    if (!donors->usable.usable(donors->usable.context, extent)) return offer;
+    if (extent->fixed || !donors->usable.usable(donors->usable.context, extent)) return offer;
     offer.pages = weir__extent_whole_pages(extent, donors->granule);
     offer.address = ceil_to(extent->address, donors->granule);
     return offer;

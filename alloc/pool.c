@@ -150,6 +150,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__inside_end(&pool->inside);
     weir__extent_store_clear(&pool->store);
     weir__reclaims_clear(&pool->reclaims);
+    weir__registered_clear(pool);
     weir__trace_close(pool->trace);
     pthread_cond_destroy(&pool->changed);
     if (pool->family->root == pool) weir__family_close(pool);

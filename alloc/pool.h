@@ -32,6 +32,7 @@
 #include "alloc/pages.h"
 #include "alloc/placement.h"
 #include "alloc/reclaim.h"
+#include "alloc/registered.h"
 #include "alloc/spent.h"
 #include "alloc/sub_pool.h"
 #include "alloc/table.h"
@@ -93,7 +94,7 @@ struct weir_pool {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim ended; while a request waits, every change */
     bool deterministic;
-    bool movable; /* idle pages may be mapped at other addresses */
+    bool movable; /* idle pages may be mapped at other addresses; else only be given back */
     char name[WEIR__NAME_ROOM];
     uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
     struct weir__order order;
@@ -103,6 +104,7 @@ struct weir_pool {
     struct weir_pool *next_known; /* of all pools of the process */
     struct weir__observer observer;
     struct weir__reclaims reclaims;
+    struct weir__registered registered;
     struct weir__waiters waiters;
     struct weir__family *family, own_family; /* own_family: of a root */
     struct weir__member member;
@@ -121,7 +123,8 @@ struct weir_pool {
     struct weir__queue stale;      /* bare extents with old mappings, oldest first */
     uint32_t *seen, round;         /* of windows, see placement.h */
     double page_ns;                /* what mapping a page takes, of late; 0: not known */
-    size_t idle_pages;             /* whole pages of idle extents */
+    size_t idle_pages;             /* whole pages of idle extents that are not fixed, */
+    size_t fixed_pages;            /* and of those that are */
     unsigned in_flight;            /* claims of other calls that are not settled yet */
     size_t stuck_bytes;            /* in moving: pages that the driver would not unmap */
 
@@ -217,6 +220,7 @@ struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *ex
 enum weir__step {
     WEIR__TAKE,      /* hand out a part of `idle` */
     WEIR__MAP,       /* claim `window`, make the stream wait for its idle pieces, map pages where it lacks them */
+    WEIR__GIVE_BACK, /* give `created` complete pages back to the driver, so that as many can be taken elsewhere */
     WEIR__WAIT_HOST, /* the host waits until `idle` is complete */
     WEIR__GIVE_UP,   /* out of memory */
     WEIR__NO_DRIVER, /* it would take a driver call, and none may be made here */
@@ -297,6 +301,9 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
 /* Every pool is known from its create to its destroy (find.c). */
 void weir__pool_known(struct weir_pool *pool);
 void weir__pool_unknown(struct weir_pool *pool);
+/* Gives: the block that an address lies in. Fails: WEIR_INVALID, WEIR_OUT_OF_HOST_MEMORY. Needs: the pool's lock. */
+enum weir_status weir__find_block(struct weir_pool *pool, const char *call, const void *address,
+                                  struct weir__extent **block);
 /* Calls that hold a pool's lock now are past that when this returns. Needs: no pool's lock. */
 void weir__pools_pass(void);
 /* Says more of a call that failed with WEIR_INVALID, when what it named is a block of another pool. Needs: no pool's lock. */

@@ -86,12 +86,18 @@ static enum weir_status wait_on_host(struct weir_pool *pool, struct weir__reques
 static enum weir_status take_step(struct weir_pool *pool, struct weir__request *request,
                                   const struct weir__choice *choice, struct weir__extent **out) {
     enum weir_status status = WEIR_OUT_OF_MEMORY;
+    size_t given_back = 0;
     switch (choice->step) {
     case WEIR__TAKE:
         return take(pool, request, choice->idle, out);
     case WEIR__MAP:
         if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
         return weir__move(pool, request, choice, out);
+    case WEIR__GIVE_BACK:
+        weir__account_short(pool, request->slot);
+        status = weir__give_back(pool, choice->created, &given_back);
+        if (request->most_created != SIZE_MAX) request->most_created += given_back; /* so many more are there now */
+        return status == WEIR_OK && given_back > 0 ? WEIR_NOT_READY : WEIR_OUT_OF_MEMORY;
     case WEIR__WAIT_HOST:
         status = wait_on_host(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;
@@ -120,7 +126,7 @@ static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__reques
 
 static void shared_release(struct weir_pool *pool, struct weir__extent *extent) {
     extent->number = ++pool->frees_stamped;
-    weir__settle_idle(pool, extent);
+    weir__settle_by_registration(pool, extent);
     weir__waiting_change(pool);
 }
 

@@ -50,7 +50,7 @@ enum weir_policy {
 enum weir_movable {
     WEIR_MOVABLE_DEFAULT = 0, /* WEIR_OPTIONS movable:..., else on */
     WEIR_MOVABLE_ON,          /* idle pages may be mapped at other addresses */
-    WEIR_MOVABLE_OFF,         /* an address keeps its page */
+    WEIR_MOVABLE_OFF, /* an address keeps its page until that is given back to the driver, as with plain allocations */
 };
 
 /* size: that of the program's own header. Fields beyond it count as 0, so programs built with an older header go on. */
@@ -131,6 +131,15 @@ WEIR_API enum weir_status weir_pool_free_after(struct weir_pool *pool, void *blo
 
 /* Tells the pool that `stream` uses the block too; the position is taken when the block is freed. */
 WEIR_API enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream);
+
+/* The addresses [address, address + bytes), inside one live block, keep their pages from now on: while the block lives and after its
+ * free too, until they are unregistered as often, by the same address and size. For what remembers addresses: networks,
+ * communication libraries. Freed, they serve requests as ever, but their pages are neither moved nor given back, and count
+ * as unmovable when memory is short. Whole pages are kept; weir_pool_destroy ends it. In no trace.
+ * Fails: WEIR_INVALID when the range is empty, or not inside one live block, or was not registered; WEIR_OUT_OF_HOST_MEMORY.
+ * Nothing changes. */
+WEIR_API enum weir_status weir_pool_register(struct weir_pool *pool, const void *address, size_t bytes);
+WEIR_API enum weir_status weir_pool_unregister(struct weir_pool *pool, const void *address, size_t bytes);
 
 /* The block that an address lies in. */
 struct weir_block {

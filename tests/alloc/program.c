@@ -696,7 +696,8 @@ static void open_world(void) {
                                        .limit_bytes = plan->limit_bytes,
                                        .wait_limit_ns = WAIT_LIMIT_NS,
                                        .trace_path = "",
-                                       .deterministic = plan->deterministic};
+                                       .deterministic = plan->deterministic,
+                                       .movable = plan->movable ? WEIR_MOVABLE_ON : WEIR_MOVABLE_OFF};
     EXPECT(WEIR_OK, weir_pool_create(world.device, &wanted, &world.pool));
     for (unsigned i = 1; i < plan->streams; i++) world.streams[i].handle = new_handle();
     for (unsigned i = 0; i < plan->threads; i++) {

@@ -51,7 +51,7 @@ struct operation {
 struct plan {
     uint64_t seed; /* of what is drawn, and of the machine */
     unsigned streams, threads;
-    bool real_threads, deterministic;
+    bool real_threads, deterministic, movable;
     enum weir_policy policy;
     size_t limit_bytes, capacity_bytes;
     const char *watch; /* "abort", or "off": then the model alone looks */

@@ -6,7 +6,7 @@
  *   programs_test                               what CI runs
  *   programs_test --seed 7                      one program
  *   programs_test --seeds 1:5000 --operations 20000 --jobs 2
- * and --streams 6, --threads 4, --turns calls|clock, --policy latency|footprint, --deterministic on|off, --limit 64 (pages),
+ * and --streams 6, --threads 4, --turns calls|clock, --policy latency|footprint, --deterministic on|off, --movable on|off, --limit 64 (pages),
  * --capacity 4096 (pages), --watch abort|off, --twice on, --shrink off. What is not said is drawn from the seed. */
 #include <fcntl.h>
 #include <signal.h>
@@ -27,8 +27,8 @@ enum { OPERATIONS = 20000, MOST_JOBS = 16, CPU_SECONDS = 300, SHRINK_RUNS = 4000
 struct settings {
     uint64_t first, last;
     unsigned streams, threads, jobs;
-    int turns, deterministic; /* -1: drawn; 1: of the clock, on */
-    enum weir_policy policy;  /* DEFAULT: drawn */
+    int turns, deterministic, movable; /* -1: drawn; 1: of the clock, on */
+    enum weir_policy policy;           /* DEFAULT: drawn */
     size_t limit_pages, capacity_pages, operations;
     const char *watch;
     bool twice, shrink, quiet;
@@ -41,19 +41,22 @@ static const struct settings standard = {.first = 1,
                                          .jobs = 2,
                                          .turns = -1,
                                          .deterministic = -1,
+                                         .movable = -1,
                                          .operations = OPERATIONS,
                                          .watch = "abort",
                                          .shrink = true};
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-/* Half of the programs have threads of their own, half are deterministic, a third have a pool as large as the device. */
+/* Half of the programs have threads of their own, half are deterministic, a third have a pool as large as the device, and of
+ * every eighth the pages must not move. */
 static struct plan plan_of(const struct settings *settings, uint64_t seed) {
     uint64_t chance = seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
     draw(&chance);
     size_t limit = 24 + draw(&chance) % 120;
     size_t capacity = draw(&chance) % 3 == 0 ? limit : 4096;
     const bool by_clock = draw(&chance) % 2, deterministic = draw(&chance) % 2, footprint = draw(&chance) % 2;
+    const bool movable = draw(&chance) % 8 != 0;
     if (settings->limit_pages > 0) limit = settings->limit_pages;
     if (settings->capacity_pages > 0) capacity = settings->capacity_pages;
     if (limit > capacity) limit = capacity;
@@ -63,6 +66,7 @@ static struct plan plan_of(const struct settings *settings, uint64_t seed) {
         .threads = settings->threads,
         .real_threads = settings->turns < 0 ? by_clock : settings->turns,
         .deterministic = settings->deterministic < 0 ? deterministic : settings->deterministic,
+        .movable = settings->movable < 0 ? movable : settings->movable,
         .policy = settings->policy != WEIR_POLICY_DEFAULT ? settings->policy
                   : footprint                             ? WEIR_POLICY_FOOTPRINT
                                                           : WEIR_POLICY_LATENCY,
@@ -181,10 +185,10 @@ static size_t shrink(const struct plan *plan, struct operation *operations, size
 }
 
 static void print_plan(const struct plan *plan) {
-    printf("seed %llu: %s%s, %zu of %zu pages, %u streams, %u threads %s\n", (unsigned long long)plan->seed,
+    printf("seed %llu: %s%s%s, %zu of %zu pages, %u streams, %u threads %s\n", (unsigned long long)plan->seed,
            plan->policy == WEIR_POLICY_LATENCY ? "latency" : "footprint", plan->deterministic ? ", deterministic" : "",
-           plan->limit_bytes / PAGE, plan->capacity_bytes / PAGE, plan->streams, plan->threads,
-           plan->real_threads ? "by the clock" : "a call at a time");
+           plan->movable ? "" : ", not movable", plan->limit_bytes / PAGE, plan->capacity_bytes / PAGE, plan->streams,
+           plan->threads, plan->real_threads ? "by the clock" : "a call at a time");
 }
 
 static void tell_failure(const struct settings *settings, const struct plan *plan, const struct journal *failed) {
@@ -432,6 +436,8 @@ static void read_option(const char *name, const char *value, struct settings *se
         settings->turns = one_of(name, value, "calls", "clock");
     else if (strcmp(name, "--deterministic") == 0)
         settings->deterministic = one_of(name, value, "off", "on");
+    else if (strcmp(name, "--movable") == 0)
+        settings->movable = one_of(name, value, "off", "on");
     else if (strcmp(name, "--policy") == 0)
         settings->policy = one_of(name, value, "latency", "footprint") ? WEIR_POLICY_FOOTPRINT : WEIR_POLICY_LATENCY;
     else if (strcmp(name, "--watch") == 0)
