@@ -13,13 +13,11 @@ struct captured {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct captured *first;
-static unsigned count; /* atomic */
+unsigned weir__captured;
 
 static bool is_legacy(weir_stream stream) { return stream == NULL || stream == CU_STREAM_LEGACY; }
 
 /* ---- what is captured ------------------------------------------------------------------------------------------- */
-
-bool weir__captures_any(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE) > 0; }
 
 /* Gives: the graph of a captured stream, or NULL. */
 static struct weir_pool *graph_of(weir_stream stream) {
@@ -111,6 +109,7 @@ struct weir_pool *weir__capture_home(struct weir_pool *pool, const void *block) 
 static void mark_before(struct weir_pool *pool, weir_stream stream) {
     pthread_mutex_lock(&pool->lock);
     const uint32_t slot = weir__order_find(&pool->order, stream);
+    weir__fronts_drain(pool);
     if (slot != WEIR__SLOT_NONE && pool->order.slots[slot]->frees_since_mark > 0 &&
         weir__order_mark(&pool->order, slot, true) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
@@ -149,7 +148,7 @@ static bool put_down(struct captured *captured) {
     if (other == NULL) {
         captured->next = first;
         first = captured;
-        __atomic_fetch_add(&count, 1, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&weir__captured, 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return other == NULL;
@@ -192,7 +191,7 @@ static struct captured *take(const struct weir_pool *graph) {
     struct captured *taken = *link;
     if (taken != NULL) {
         *link = taken->next;
-        __atomic_fetch_sub(&count, 1, __ATOMIC_RELEASE);
+        __atomic_fetch_sub(&weir__captured, 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return taken;

@@ -25,7 +25,8 @@ struct weir_pool;
 
 bool weir__is_captured(weir_stream stream);
 /* True while any stream is. */
-bool weir__captures_any(void);
+extern unsigned weir__captured; /* atomic: how many are */
+static inline bool weir__captures_any(void) { return __atomic_load_n(&weir__captured, __ATOMIC_ACQUIRE) > 0; }
 
 /* *pool becomes the pool that serves requests on a stream, of which `call` is one. Fails: WEIR_NOT_SUPPORTED for a stream
  * that captures without weir_pool_capture_begin, and for a graph's pool otherwise; the capture goes on. */

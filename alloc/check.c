@@ -56,9 +56,9 @@ enum weir_status weir__check_sums(const struct weir_pool *pool, const struct wei
     WEIR__HOLDS(pool->held_bytes <= pool->most_held_bytes && pool->most_held_bytes <= pool->capacity_bytes,
                 "held %zu, at most %zu (limit %zu), capacity %zu", pool->held_bytes, pool->most_held_bytes,
                 pool->limit_bytes, pool->capacity_bytes);
-    WEIR__HOLDS(sums->blocks <= pool->blocks.count && pool->live_blocks == pool->blocks.count,
-                "%zu blocks in the table, %zu extents, %llu live", pool->blocks.count, sums->blocks,
-                (unsigned long long)pool->live_blocks);
+    WEIR__HOLDS(sums->blocks + sums->kept <= pool->blocks.count && pool->live_blocks + sums->kept == pool->blocks.count,
+                "%zu blocks in the table, %zu extents, %zu kept ones, %llu live", pool->blocks.count, sums->blocks,
+                sums->kept, (unsigned long long)pool->live_blocks);
     return check_slots(pool, sums);
 }
 
@@ -123,6 +123,11 @@ static enum weir_status check_indexes(const struct weir_pool *pool, size_t unuse
 static void add_up(const struct weir_pool *pool, const struct weir__extent *extent, struct weir__sums *sums) {
     switch (extent->state) {
     case WEIR__USED:
+        if (extent->kept) {
+            sums->idle += extent->bytes;
+            sums->kept++;
+            break;
+        }
         sums->live += extent->bytes;
         sums->requested += extent->requested_bytes;
         sums->blocks++;
@@ -171,7 +176,10 @@ enum weir_status weir_pool_check(struct weir_pool *pool) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_check");
     if (status != WEIR_OK) return status;
     weir__pool_lock(pool);
+    weir__fronts_show(pool);
     status = pool->policy->check(pool);
+    if (status == WEIR_OK) status = weir__fronts_check(pool);
+    weir__fronts_hide(pool);
     if (status == WEIR_OK) status = weir__family_check(pool);
     weir__pool_unlock(pool);
     return status;

@@ -13,7 +13,7 @@
 
 /* What a walk adds up, to be compared with the accounts. */
 struct weir__sums {
-    size_t live, requested, idle, moving, mapped, blocks, idle_pages;
+    size_t live, requested, idle, moving, mapped, blocks, kept, idle_pages;
 };
 
 enum weir_status weir__check_shared(struct weir_pool *pool);

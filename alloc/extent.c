@@ -77,20 +77,6 @@ bool weir__extent_tag_reserve(struct weir__extent *extent, uint32_t count) {
     return true;
 }
 
-void weir__extent_tag_add(struct weir__extent *extent, struct weir__tag tag) {
-    for (uint32_t i = 0; i < extent->tag_count; i++) {
-        struct weir__tag *mine = &extent->tags[i];
-        if (mine->slot != tag.slot) continue;
-        if (tag.tick > mine->tick) mine->tick = tag.tick;
-        mine->bytes += tag.bytes;
-        return;
-    }
-    assert(extent->tag_count < extent->tag_room);
-    extent->tags[extent->tag_count++] = tag;
-}
-
-void weir__extent_tags_clear(struct weir__extent *extent) { extent->tag_count = 0; }
-
 size_t weir__extent_tagged_bytes(const struct weir__extent *extent) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < extent->tag_count; i++) bytes += extent->tags[i].bytes;

@@ -19,6 +19,7 @@
 #ifndef WEIR_ALLOC_EXTENT_H
 #define WEIR_ALLOC_EXTENT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,14 +46,19 @@ struct weir__extent {
     bool stale;                  /* bare, or moving that was: old mappings may be left */
     bool fixed;                  /* idle: it touches a registered page (registered.h) */
     size_t requested_bytes;      /* used: as asked */
-    uint64_t number;             /* used: its number in the trace; idle: when it was freed, the older the smaller */
-    struct weir__tag *tags;      /* own_tags, or allocated */
-    uint32_t tag_count, tag_room;
-    struct weir__tag own_tags[WEIR__INLINE_TAGS];
-    struct weir__extent *left, *right; /* in an index; right alone in the list of spare structs */
-    struct weir__queue *queue;         /* it waits in, or NULL */
+    uint64_t number; /* used: its number in the trace, 0: it gets one when it is asked for; idle: when it was freed, the
+                        older the smaller */
+    struct weir__extent *left, *right; /* in an index, or in a front's bin; right alone in the list of spare structs */
     struct weir__extent *older, *newer;
+    struct weir__queue *queue; /* it waits in, or NULL */
+    struct weir__front *front; /* used: the front whose own it is, or NULL */
+    uint64_t kept_tick;        /* kept by a front: of the stream at the free */
+    bool kept;
+    bool noted; /* a front's own that is live: it has noted uses */
     uint32_t priority;
+    uint32_t tag_count, tag_room;
+    struct weir__tag *tags; /* own_tags, or allocated */
+    struct weir__tag own_tags[WEIR__INLINE_TAGS];
 };
 
 /* Extents in the order in which they came. */
@@ -100,8 +106,18 @@ bool weir__extent_merge_front(struct weir__extent_store *store, struct weir__ext
 /* Room for `count` tags in all. False without host memory. */
 bool weir__extent_tag_reserve(struct weir__extent *extent, uint32_t count);
 /* Adds a tag, or raises the one of that slot and adds to its bytes. Needs: room. */
-void weir__extent_tag_add(struct weir__extent *extent, struct weir__tag tag);
-void weir__extent_tags_clear(struct weir__extent *extent);
+static inline void weir__extent_tag_add(struct weir__extent *extent, struct weir__tag tag) {
+    for (uint32_t i = 0; i < extent->tag_count; i++) {
+        struct weir__tag *mine = &extent->tags[i];
+        if (mine->slot != tag.slot) continue;
+        if (tag.tick > mine->tick) mine->tick = tag.tick;
+        mine->bytes += tag.bytes;
+        return;
+    }
+    assert(extent->tag_count < extent->tag_room);
+    extent->tags[extent->tag_count++] = tag;
+}
+static inline void weir__extent_tags_clear(struct weir__extent *extent) { extent->tag_count = 0; }
 size_t weir__extent_tagged_bytes(const struct weir__extent *extent);
 
 #endif

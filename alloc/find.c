@@ -4,14 +4,21 @@
 
 #include "alloc/pool.h"
 
+/* A block that has been handed out by a front has no number until here. */
+static bool is_live(struct weir_pool *pool, struct weir__extent *block) {
+    if (block == NULL || !weir__front_let_go(block)) return false;
+    if (block->number == 0) block->number = ++pool->blocks_numbered;
+    return true;
+}
+
 enum weir_status weir__find_block(struct weir_pool *pool, const char *call, const void *address,
                                   struct weir__extent **block) {
     *block = weir__table_get(&pool->blocks, (uintptr_t)address); /* blocks of no bytes too */
-    if (*block != NULL) return WEIR_OK;
+    if (is_live(pool, *block)) return WEIR_OK;
     if (!pool->inside.on && !weir__inside_begin(&pool->inside, pool->granule, &pool->blocks))
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of inner addresses");
     *block = weir__inside_find(&pool->inside, &pool->blocks, (uintptr_t)address);
-    if (*block != NULL) return WEIR_OK;
+    if (is_live(pool, *block)) return WEIR_OK;
     return WEIR__INVALID("%s: %p lies in no live block of this pool", call, address);
 }
 
@@ -76,7 +83,8 @@ enum weir_status weir__explain(struct weir_pool *pool, const char *call, const v
     for (struct weir_pool *other = known; other != NULL && device < 0; other = other->next_known) {
         if (other == pool) continue;
         pthread_mutex_lock(&other->lock);
-        if (weir__table_get(&other->blocks, (uintptr_t)block) != NULL) device = other->device->ordinal;
+        const struct weir__extent *of = weir__table_get(&other->blocks, (uintptr_t)block);
+        if (of != NULL && !weir__front_has(of)) device = other->device->ordinal;
         pthread_mutex_unlock(&other->lock);
     }
     pthread_mutex_unlock(&known_lock);

@@ -16,11 +16,9 @@ static pthread_key_t at_end;
 static pthread_once_t at_end_made = PTHREAD_ONCE_INIT;
 static bool has_end;
 
-/* Handles are addresses, and even; the numbers of threads and what stands for no stream (all ones, so 1) are odd. */
-uintptr_t weir__stream_key(weir_stream stream) {
+/* Odd, as what stands for no stream is (all ones, so 1), which is none of these. */
+uintptr_t weir__thread_key(void) {
     static atomic_uint_fast64_t last;
-    if (stream == CU_STREAM_LEGACY) return 2;
-    if (stream != CU_STREAM_PER_THREAD) return (uintptr_t)stream + 2;
     if (this_number == 0) this_number = atomic_fetch_add(&last, 1) + 1;
     return (uintptr_t)(2 * this_number + 1);
 }

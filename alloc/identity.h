@@ -19,8 +19,13 @@
 struct weir__thread;
 
 /* Gives: a number for tables, not 0, by which streams that exist at the same time differ; of the per-thread default stream
- * it is that of the calling thread's. */
-uintptr_t weir__stream_key(weir_stream stream);
+ * it is that of the calling thread's (weir__thread_key). */
+uintptr_t weir__thread_key(void);
+static inline uintptr_t weir__stream_key(weir_stream stream) {
+    if (stream == CU_STREAM_PER_THREAD) return weir__thread_key();
+    return stream == CU_STREAM_LEGACY ? 2
+                                      : (uintptr_t)stream + 2; /* handles are addresses, and even; the others are odd */
+}
 
 /* The calling thread, with one reference more. NULL without host memory. */
 struct weir__thread *weir__thread_self(void);

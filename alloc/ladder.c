@@ -70,6 +70,12 @@ static bool take_ordered(struct weir_pool *pool, const struct weir__request *req
     return choice->idle != NULL;
 }
 
+/* What fronts keep may be what fits, or become it with its neighbours. */
+static bool take_drained(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                         struct weir__choice *choice) {
+    return weir__fronts_drain(pool) && take_ordered(pool, request, seen, choice);
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
 
 static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
@@ -354,17 +360,17 @@ static bool give_pages_back(struct weir_pool *pool, const struct weir__request *
 
 typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                      struct weir__choice *choice);
-#define DRIVERLESS_STEPS 1
+#define DRIVERLESS_STEPS 2
 
-static step_fn *const latency_steps[] = {take_ordered,   return_ordered, take_complete,   take_new_pages,
-                                         wait_on_device, move_pages,     give_pages_back, NULL};
-static step_fn *const footprint_steps[] = {take_ordered,   return_ordered, take_complete,   wait_on_device,
-                                           take_new_pages, move_pages,     give_pages_back, NULL};
-static step_fn *const any_steps[] = {take_ordered,  return_ordered, take_complete,   take_new_pages,
-                                     move_complete, wait_in_place,  give_pages_back, NULL};
+static step_fn *const latency_steps[] = {take_ordered,   take_drained, return_ordered,  take_complete, take_new_pages,
+                                         wait_on_device, move_pages,   give_pages_back, NULL};
+static step_fn *const footprint_steps[] = {take_ordered,   take_drained, return_ordered,  take_complete, wait_on_device,
+                                           take_new_pages, move_pages,   give_pages_back, NULL};
+static step_fn *const any_steps[] = {take_ordered,  take_drained,  return_ordered,  take_complete, take_new_pages,
+                                     move_complete, wait_in_place, give_pages_back, NULL};
 
 /* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
-static step_fn *const graph_steps[] = {take_ordered, take_new_pages, NULL};
+static step_fn *const graph_steps[] = {take_ordered, take_drained, take_new_pages, NULL};
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request) {
     struct weir__choice choice = {0};

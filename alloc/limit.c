@@ -19,6 +19,7 @@ size_t weir__excess_bytes(const struct weir_pool *pool) {
 
 void weir__give_excess_back(struct weir_pool *pool) {
     const size_t excess = weir__excess_bytes(pool);
+    weir__fronts_shut(pool, excess > 0);
     if (excess > 0 && pool->policy->trim(pool, pool->held_bytes - excess) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: memory above the limit could not be given back: %s",
                   weir_last_error()->message);
@@ -26,7 +27,8 @@ void weir__give_excess_back(struct weir_pool *pool) {
 
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {
     if (pool->held_bytes <= pool->limit_bytes) return true;
-    return pool->live_bytes < pool->limit_bytes && bytes <= pool->limit_bytes - pool->live_bytes;
+    const size_t live_bytes = pool->live_bytes - weir__fronts_kept_bytes(pool);
+    return live_bytes < pool->limit_bytes && bytes <= pool->limit_bytes - live_bytes;
 }
 
 /* ---- public ----------------------------------------------------------------------------------------------------- */
@@ -75,6 +77,7 @@ enum weir_status weir_pool_reset_peaks(struct weir_pool *pool) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_reset_peaks");
     if (status != WEIR_OK) return status;
     weir__pool_lock(pool);
+    weir__fronts_drain(pool); /* so that no alloc from a front goes past the new peaks unseen */
     pool->peak_live_bytes = pool->live_bytes;
     pool->peak_requested_bytes = pool->requested_bytes;
     pool->peak_held_bytes = pool->held_bytes;
@@ -82,7 +85,7 @@ enum weir_status weir_pool_reset_peaks(struct weir_pool *pool) {
     for (uint32_t i = 0; i < pool->order.count; i++) {
         struct weir__slot *slot = pool->order.slots[i];
         slot->peak_live_bytes = slot->live_bytes;
-        slot->peak_idle_bytes = slot->idle_bytes;
+        __atomic_store_n(&slot->peak_idle_bytes, slot->idle_bytes, __ATOMIC_RELAXED);
         slot->peak_stranded_bytes = 0;
     }
     weir__pool_unlock(pool);

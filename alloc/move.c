@@ -308,7 +308,7 @@ static void settle_rest(struct weir_pool *pool, struct weir__extent *piece, stru
     tag.bytes = piece->bytes;
     weir__extent_tag_add(piece, tag);
     piece->home = tag.slot;
-    piece->number = ++pool->frees_stamped;
+    piece->number = weir__stamp(pool);
     piece->stale = false;
     piece->state = WEIR__IDLE;
     weir__own(pool, piece);

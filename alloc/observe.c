@@ -57,6 +57,7 @@ static void observe_time(struct weir_pool *pool) {
 static void stream_created(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
     weir__pool_begin(pool);
+    weir__front_end(pool, weir__order_find(&pool->order, stream));
     weir__order_stream_created(&pool->order, stream);
     weir__pool_end(pool);
 }
@@ -65,6 +66,7 @@ static void stream_destroyed(void *self, weir_stream stream) {
     struct weir_pool *pool = self;
     weir__pool_begin(pool);
     const uint32_t slot = weir__order_find(&pool->order, stream);
+    weir__front_end(pool, slot);
     weir__order_stream_destroyed(&pool->order, stream);
     weir__charge(pool, slot);
     weir__trace_stream_destroyed(pool->trace, stream);

@@ -44,11 +44,6 @@ static uint32_t unused_slot(struct weir__order *order) {
     return order->count++;
 }
 
-uint32_t weir__order_find(const struct weir__order *order, weir_stream stream) {
-    const struct weir__slot *slot = weir__table_get(&order->by_stream, weir__stream_key(stream));
-    return slot == NULL ? WEIR__SLOT_NONE : slot->number;
-}
-
 static enum weir__slot_kind kind_of(const struct weir__order *order, weir_stream stream) {
     if (stream == WEIR__ANY_STREAM) return WEIR__KIND_ANY;
     if (stream == CU_STREAM_PER_THREAD) return WEIR__KIND_THREAD;
@@ -273,11 +268,13 @@ static enum weir_status record(struct weir_device *device, struct weir__mark *ma
     return status;
 }
 
+static uint64_t next_tick(struct weir__slot *slot) { return __atomic_fetch_add(&slot->tick, 1, __ATOMIC_SEQ_CST); }
+
 /* The next mark goes here: tags from now on are after it. */
 static uint64_t end_tick(struct weir__slot *slot) {
     slot->frees_since_mark = 0;
     slot->bytes_since_mark = 0;
-    return slot->tick++;
+    return next_tick(slot);
 }
 
 static struct weir__mark *new_mark(struct weir__order *order, struct weir__slot *slot, uint32_t covers,
@@ -448,39 +445,38 @@ bool weir__order_has_marks(const struct weir__order *order) {
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_number) {
     const struct weir__slot *slot = order->slots[slot_number];
     const size_t granules = slot->kind == WEIR__KIND_FOREIGN ? 1 : WEIR__MARK_GRANULES; /* it can't be made later */
-    return slot->alive &&
-           (slot->frees_since_mark >= WEIR__MARK_FREES || slot->bytes_since_mark >= granules * order->granule);
+    const unsigned frees = slot->kind == WEIR__KIND_STREAM ? WEIR__MARK_FREES : WEIR__MARK_SOON;
+    return slot->alive && (slot->frees_since_mark >= frees || slot->bytes_since_mark >= granules * order->granule);
 }
 
 /* ---- what is known ---------------------------------------------------------------------------------------------- */
 
-struct weir__tag weir__order_tag(struct weir__order *order, uint32_t slot_number, size_t bytes) {
+struct weir__tag weir__order_tag_at(struct weir__order *order, uint32_t slot_number, uint64_t tick, size_t bytes) {
     struct weir__slot *slot = order->slots[slot_number];
-    slot->frees_since_mark++;
-    slot->bytes_since_mark += bytes;
-    return (struct weir__tag){.slot = slot_number, .tick = slot->alive ? slot->tick : slot->final_tick, .bytes = bytes};
+    if (tick == slot->tick) { /* no mark has been made for it */
+        slot->frees_since_mark++;
+        slot->bytes_since_mark += bytes;
+    }
+    return (struct weir__tag){.slot = slot_number, .tick = slot->alive ? tick : slot->final_tick, .bytes = bytes};
 }
 
-bool weir__order_is_complete(const struct weir__order *order, struct weir__tag tag) {
-    return tag.slot == WEIR__SLOT_GONE || tag.tick <= order->slots[tag.slot]->complete;
+struct weir__tag weir__order_tag(struct weir__order *order, uint32_t slot, size_t bytes) {
+    return weir__order_tag_at(order, slot, order->slots[slot]->tick, bytes);
 }
 
-bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, struct weir__tag tag) {
-    if (weir__order_is_complete(order, tag)) return true;
-    if (order->slots[slot]->unordered) return false;
-    return tag.slot == slot || tag.tick <= order->slots[slot]->after[tag.slot];
+void weir__order_tag_notes(struct weir__order *order, struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++) extent->tags[i] = weir__order_tag(order, extent->tags[i].slot, 0);
 }
 
-bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        if (!weir__order_is_complete(order, extent->tags[i])) return false;
-    return true;
-}
+static size_t less(size_t from, size_t by) { return by < from ? from - by : 0; }
 
-bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot, const struct weir__extent *extent) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        if (!weir__order_is_ordered(order, slot, extent->tags[i])) return false;
-    return true;
+void weir__order_untag(struct weir__order *order, const struct weir__extent *taken) {
+    for (uint32_t i = 0; i < taken->tag_count; i++) {
+        struct weir__slot *slot = order->slots[taken->tags[i].slot];
+        if (taken->tags[i].tick != slot->tick) continue; /* a mark has been made for it */
+        if (slot->kind != WEIR__KIND_FOREIGN)
+            slot->bytes_since_mark = less(slot->bytes_since_mark, taken->tags[i].bytes);
+    }
 }
 
 /* What the host has waited for needs no marks any more; polls do the same. */
@@ -531,16 +527,17 @@ static bool poll(struct weir__order *order, const char *site) {
 bool weir__order_poll(struct weir__order *order) { return poll(order, WEIR__SITE_MARK_PASSED); }
 bool weir__order_poll_waited(struct weir__order *order) { return poll(order, WEIR__SITE_HOST_WAIT); }
 
-/* An empty stream has passed every tag; what is freed from now on must not look as if it had been, so the tick moves. */
+/* An empty stream has passed every tag so far; what is freed from now on must not look as if it had been, so the tick moves
+ * first. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     weir_stream stream = weir__order_handle(order, slot->number, false);
     if (stream == WEIR__ANY_STREAM || slot->frees_since_mark == 0) return false;
     if (weir__is_captured(stream) || captures(order->device->driver, stream)) return false;
-    CUresult code = weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream);
-    if (code != CUDA_SUCCESS) return false;
-    slot->complete = slot->tick++;
+    const uint64_t tick = next_tick(slot);
+    if (weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream) != CUDA_SUCCESS) return false;
     slot->frees_since_mark = 0;
     slot->bytes_since_mark = 0;
+    slot->complete = tick;
     order->passed++;
     return true;
 }
@@ -553,6 +550,19 @@ bool weir__order_poll_streams(struct weir__order *order) {
     return advanced;
 }
 
+bool weir__order_look(struct weir__order *order, const struct weir__extent *extent) {
+    if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return false;
+    bool advanced = false;
+    for (uint32_t i = 0; i < extent->tag_count; i++) {
+        struct weir__slot *slot = order->slots[extent->tags[i].slot];
+        if (!weir__order_is_complete(order, extent->tags[i]))
+            advanced |= poll_slot(order, slot, WEIR__SITE_MARK_PASSED);
+        if (!weir__order_is_complete(order, extent->tags[i])) advanced |= query_stream(order, slot);
+    }
+    weir__device_leave(order->device);
+    return advanced;
+}
+
 /* ---- waits ------------------------------------------------------------------------------------------------------ */
 
 /* Waits for the whole context: the last resort where no mark can be made. */
@@ -561,7 +571,7 @@ static enum weir_status synchronize(struct weir__order *order) {
     uint32_t count = order->count;
     enum weir_status status = check_captures(order);
     if (status != WEIR_OK) return status;
-    for (uint32_t i = 0; i < count; i++) ticks[i] = order->slots[i]->tick++;
+    for (uint32_t i = 0; i < count; i++) ticks[i] = next_tick(order->slots[i]);
     pthread_mutex_unlock(order->lock);
     status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
@@ -744,13 +754,13 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     struct weir__slot *slot = order->slots[number];
     if (!goes(stream)) return;
     if (!order->deterministic && is_empty(order, slot)) {
-        slot->final_tick = slot->complete = slot->tick++;
+        slot->final_tick = slot->complete = next_tick(slot);
         order->passed++;
     } else {
         enum weir_status status = WEIR_OK;
         struct weir__mark *mark = make_mark(order, slot, slot->stream, &status);
         /* It stands for tags that were taken meanwhile too, as all work on the stream came before its destroy. */
-        if (mark != NULL) mark->tick = slot->tick++;
+        if (mark != NULL) mark->tick = next_tick(slot);
         slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
         if (mark != NULL) unuse_mark(order, mark);
     }

@@ -48,12 +48,14 @@
 #include "device/emulated.h"
 #include "weir/pool.h"
 
-#define WEIR__SLOT_GONE     0u /* stands for all streams that are no more; its tags are always complete */
-#define WEIR__SLOT_NONE     UINT32_MAX
-#define WEIR__MARK_FREES    64u  /* a mark is recorded after so many frees on a stream, */
-#define WEIR__MARK_GRANULES 128u /* or when so many granules were freed there */
-#define WEIR__MOST_LOST     32u  /* slots that are gone before a mark of the context is made for them */
-#define WEIR__MOST_MARKS    256u /* of a slot in deterministic mode */
+#define WEIR__SLOT_GONE 0u /* stands for all streams that are no more; its tags are always complete */
+#define WEIR__SLOT_NONE UINT32_MAX
+#define WEIR__MARK_GRANULES                                                                                            \
+    128u /* a mark is recorded when so many granules that were freed on a stream are idle without one, */
+#define WEIR__MARK_FREES 1024u /* or after so many frees, */
+#define WEIR__MARK_SOON  64u   /* or so many, where it can't be recorded at any time later */
+#define WEIR__MOST_LOST  32u   /* slots that are gone before a mark of the context is made for them */
+#define WEIR__MOST_MARKS 256u  /* of a slot in deterministic mode */
 
 struct weir__mark {
     struct weir__mark *next;
@@ -80,14 +82,18 @@ struct weir__slot {
     bool open, alive;            /* open: in use; alive: the stream exists as far as is known */
     unsigned users;              /* calls that use the stream with the lock let go */
     char name[32];
-    uint64_t tick, complete;
+    uint64_t
+        tick; /* atomic, for fronts: it moves before a mark is recorded or the stream is asked, so that who has queued work
+                      and sees the old one has queued it before */
+    uint64_t complete;
     uint64_t final_tick; /* once not alive: what tags for this slot carry */
     struct weir__mark *oldest, *newest;
     unsigned mark_count;
     uint64_t *after; /* by slot: highest tick of it that this stream is known to run after */
     bool wants_mark; /* per-stream policy: a noted use was freed and must be seen complete */
     unsigned frees_since_mark;
-    size_t bytes_since_mark;
+    size_t bytes_since_mark;    /* freed, and not taken again as far as is known */
+    struct weir__front *front;  /* NULL until the first free for one */
     struct weir__index idle[2]; /* per-stream policy: [1] is for small blocks */
 #define WEIR__SLOT_FIELD(type, field, text) type field;
     WEIR_STREAM_STATS_LIST(WEIR__SLOT_FIELD)
@@ -97,6 +103,11 @@ struct weir__slot {
 /* As a program sees it: 0 where a call named none. */
 static inline weir_stream weir__slot_stream(const struct weir__slot *slot) {
     return slot->kind != WEIR__KIND_ANY ? slot->stream : NULL;
+}
+
+/* What a free on a living slot is tagged with now. */
+static inline uint64_t weir__slot_tick(const struct weir__slot *slot) {
+    return __atomic_load_n(&slot->tick, __ATOMIC_ACQUIRE);
 }
 
 struct weir__order {
@@ -124,7 +135,10 @@ enum weir_status weir__order_open(struct weir__order *order, struct weir_device 
 void weir__order_close(struct weir__order *order);
 
 /* Gives: the slot of a stream, WEIR__SLOT_NONE when it has none yet. */
-uint32_t weir__order_find(const struct weir__order *order, weir_stream stream);
+static inline uint32_t weir__order_find(const struct weir__order *order, weir_stream stream) {
+    const struct weir__slot *slot = weir__table_get(&order->by_stream, weir__stream_key(stream));
+    return slot == NULL ? WEIR__SLOT_NONE : slot->number;
+}
 /* Gives: a slot for a stream that has none; WEIR__SLOT_NONE without host memory. */
 uint32_t weir__order_add(struct weir__order *order, weir_stream stream);
 /* Needs: a call that names the slot's stream. Sees whether the handle still stands for the same stream; when it does not,
@@ -141,10 +155,31 @@ void weir__order_forget(struct weir__order *order, uint32_t slot);
 
 /* A tag for what is freed on a slot now; `bytes` counts towards the next mark. */
 struct weir__tag weir__order_tag(struct weir__order *order, uint32_t slot, size_t bytes);
-bool weir__order_is_complete(const struct weir__order *order, struct weir__tag tag);
-bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, struct weir__tag tag);
-bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent);
-bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot, const struct weir__extent *extent);
+/* The same for one of a tick that was then. */
+struct weir__tag weir__order_tag_at(struct weir__order *order, uint32_t slot, uint64_t tick, size_t bytes);
+/* The noted uses of a block that is freed are up to now. */
+void weir__order_tag_notes(struct weir__order *order, struct weir__extent *extent);
+/* What bears the tags has been taken by a stream: it counts towards marks no longer. */
+void weir__order_untag(struct weir__order *order, const struct weir__extent *taken);
+static inline bool weir__order_is_complete(const struct weir__order *order, struct weir__tag tag) {
+    return tag.slot == WEIR__SLOT_GONE || tag.tick <= order->slots[tag.slot]->complete;
+}
+static inline bool weir__order_is_ordered(const struct weir__order *order, uint32_t slot, struct weir__tag tag) {
+    if (weir__order_is_complete(order, tag)) return true;
+    if (order->slots[slot]->unordered) return false;
+    return tag.slot == slot || tag.tick <= order->slots[slot]->after[tag.slot];
+}
+static inline bool weir__order_extent_is_complete(const struct weir__order *order, const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_complete(order, extent->tags[i])) return false;
+    return true;
+}
+static inline bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot,
+                                                 const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_ordered(order, slot, extent->tags[i])) return false;
+    return true;
+}
 
 /* Asks the driver which marks have passed. Gives: true when something new is complete. Never in deterministic mode. */
 bool weir__order_poll(struct weir__order *order);
@@ -154,6 +189,8 @@ bool weir__order_poll_streams(struct weir__order *order);
 bool weir__order_poll_waited(struct weir__order *order);
 /* True when a mark is there that has not been seen to have passed. */
 bool weir__order_has_marks(const struct weir__order *order);
+/* The same, of the streams that hold an extent back. */
+bool weir__order_look(struct weir__order *order, const struct weir__extent *extent);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
 /* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. `named`: by the call.

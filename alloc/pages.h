@@ -19,6 +19,7 @@
 #ifndef WEIR_ALLOC_PAGES_H
 #define WEIR_ALLOC_PAGES_H
 
+#include "alloc/granule.h"
 #include "device/device.h"
 
 typedef uint32_t weir__page;
@@ -59,14 +60,14 @@ enum weir_status weir__pages_open(struct weir__pages *pages, struct weir_device 
 void weir__pages_close(struct weir__pages *pages);
 
 static inline uintptr_t weir__page_floor(const struct weir__pages *pages, uintptr_t address) {
-    return address - address % pages->granule;
+    return weir__floor_to(address, pages->granule);
 }
 static inline uintptr_t weir__page_ceil(const struct weir__pages *pages, uintptr_t address) {
     return weir__page_floor(pages, address + pages->granule - 1);
 }
 /* The number of an address's place in the arena, and back. */
 static inline uint32_t weir__place_of(const struct weir__pages *pages, uintptr_t address) {
-    return (uint32_t)((address - pages->arena) / pages->granule);
+    return (uint32_t)weir__granules(address - pages->arena, pages->granule);
 }
 static inline uintptr_t weir__place_address(const struct weir__pages *pages, uint32_t place) {
     return pages->arena + place * pages->granule;

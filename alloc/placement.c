@@ -3,18 +3,13 @@
 
 #include <assert.h>
 
-static uintptr_t floor_to(uintptr_t address, size_t granule) { return address - address % granule; }
-static uintptr_t ceil_to(uintptr_t address, size_t granule) { return floor_to(address + granule - 1, granule); }
+static uintptr_t floor_to(uintptr_t address, size_t granule) { return weir__floor_to(address, granule); }
+static uintptr_t ceil_to(uintptr_t address, size_t granule) { return weir__ceil_to(address, granule); }
 static uintptr_t later(uintptr_t a, uintptr_t b) { return a > b ? a : b; }
 static uintptr_t earlier(uintptr_t a, uintptr_t b) { return a < b ? a : b; }
 
-size_t weir__whole_pages(uintptr_t begin, uintptr_t end, size_t granule) {
-    uintptr_t first = ceil_to(begin, granule), last = floor_to(end, granule);
-    return last > first ? (last - first) / granule : 0;
-}
-
 static size_t touched_pages(uintptr_t begin, uintptr_t end, size_t granule) {
-    return (ceil_to(end, granule) - floor_to(begin, granule)) / granule;
+    return weir__granules(ceil_to(end, granule) - floor_to(begin, granule), granule);
 }
 
 /* Whole pages that a block in an extent leaves beside it. */

@@ -12,6 +12,7 @@
 #define WEIR_ALLOC_PLACEMENT_H
 
 #include "alloc/extent.h"
+#include "alloc/granule.h"
 #include "alloc/index.h"
 #include "alloc/pages.h"
 
@@ -44,8 +45,6 @@ struct weir__window {
     size_t cost;
 };
 
-/* Whole pages in [begin, end). */
-size_t weir__whole_pages(uintptr_t begin, uintptr_t end, size_t granule);
 static inline size_t weir__extent_whole_pages(const struct weir__extent *extent, size_t granule) {
     return weir__whole_pages(extent->address, weir__extent_end(extent), granule);
 }

@@ -24,7 +24,7 @@ enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *cal
 /* A host function may run, and free, after its stream was destroyed: the handle it names is then nobody's, or already another
  * stream's. All that had it and may not be over count as users; the last mark of each stands for what it did. */
 static void note_gone(struct weir_pool *pool, struct weir__extent *extent, weir_stream stream) {
-    if (pool->order.not_alive == 0 || extent == NULL) return;
+    if (pool->order.not_alive == 0 || extent == NULL || !weir__front_let_go(extent)) return;
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];
         if (!slot->open || slot->alive || slot->stream != stream) continue;
@@ -36,6 +36,7 @@ static void note_gone(struct weir_pool *pool, struct weir__extent *extent, weir_
 }
 
 bool weir__pool_take_inbox(struct weir_pool *pool) {
+    if (__atomic_load_n(&pool->inbox, __ATOMIC_RELAXED) == NULL) return false; /* the usual case, at no cost */
     struct weir__inbox_entry *entry = __atomic_exchange_n(&pool->inbox, NULL, __ATOMIC_ACQUIRE);
     const bool any = entry != NULL;
     while (entry != NULL) {
@@ -70,6 +71,7 @@ void weir__pool_begin(struct weir_pool *pool) {
 }
 
 void weir__pool_end(struct weir_pool *pool) {
+    if (pool->fronts.paused) weir__fronts_resume(pool);
     pthread_mutex_unlock(&pool->lock);
     if (pool->family->deterministic && !weir__in_host_function()) weir__family_end_turn(pool->family);
 }
@@ -145,6 +147,7 @@ static void zero_range_close(struct weir_pool *pool) {
 }
 
 static void release_memory(struct weir_pool *pool) {
+    weir__fronts_close(pool);
     weir__order_close(&pool->order);
     weir__table_clear(&pool->blocks);
     weir__inside_end(&pool->inside);
@@ -192,6 +195,8 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
         return status;
     }
     weir__charge(pool, WEIR__SLOT_NONE);
+    pool->fronts.on = pool->policy->name != WEIR_POLICY_PER_STREAM && !pool->is_graph;
+    pool->fronts.fast = pool->fronts.on && !pool->deterministic && pool->trace == NULL;
     if (!pool->is_graph) weir__pool_observe(pool);
     weir__pool_known(pool);
     return WEIR_OK;
@@ -316,8 +321,7 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
 
 /* The noted uses are up to now; so is everything on the slot that the free names. */
 static void put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        extent->tags[i] = weir__order_tag(&pool->order, extent->tags[i].slot, 0);
+    weir__order_tag_notes(&pool->order, extent);
     weir__extent_tag_add(extent, weir__order_tag(&pool->order, slot, extent->bytes));
 }
 
@@ -334,8 +338,19 @@ static void put_back(struct weir_pool *pool, struct weir__extent *extent, uint32
     pool->policy->release(pool, extent);
 }
 
-/* Gives a block its number and its place in the table; undone without host memory. */
-static enum weir_status publish(struct weir_pool *pool, struct weir__extent *block, weir_stream stream) {
+/* Gives a block its number, and tells of it. */
+static void announce(struct weir_pool *pool, struct weir__extent *block, weir_stream stream) {
+    block->number = ++pool->blocks_numbered;
+    pool->allocs++;
+    pool->order.slots[block->home]->allocs++;
+    weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
+    if (pool->deterministic && block->address - pool->pages.arena < pool->pages.arena_bytes)
+        weir__trace_at(pool->trace, block->number, block->address - pool->pages.arena);
+    weir__tell_handed_out(pool, block, stream);
+}
+
+/* Gives a block its place in the table; undone without host memory. */
+static enum weir_status publish(struct weir_pool *pool, struct weir__extent *block) {
     if (!weir__table_reserve(&pool->blocks)) {
         put_back(pool, block, block->home); /* its last users are behind that stream, perhaps not done */
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of blocks");
@@ -345,13 +360,6 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the table of inner addresses");
     }
     weir__table_put(&pool->blocks, block->address, block);
-    block->number = ++pool->blocks_numbered;
-    pool->allocs++;
-    pool->order.slots[block->home]->allocs++;
-    weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
-    if (pool->deterministic && block->address - pool->pages.arena < pool->pages.arena_bytes)
-        weir__trace_at(pool->trace, block->number, block->address - pool->pages.arena);
-    weir__tell_handed_out(pool, block, stream);
     return WEIR_OK;
 }
 
@@ -398,11 +406,17 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
         weir__forget_gone_in_order(pool);
     }
     enum weir_status status = named_slot(pool, "weir_pool_alloc", stream, &request.slot);
-    if (status == WEIR_OK) status = alloc_block(pool, &request, &block);
-    weir__waiting_end(pool, &request);
-    if (status == WEIR_OK) status = publish(pool, block, stream);
-    if (status == WEIR_OK && alignment > WEIR__ALIGNMENT) weir__trace_aligned(pool->trace, block->number, alignment);
-    if (status == WEIR_OK) *out = (void *)block->address;
+    if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT) block = weir__front_take(pool, request.slot, bytes);
+    if (status == WEIR_OK && block == NULL) {
+        status = alloc_block(pool, &request, &block);
+        weir__waiting_end(pool, &request);
+        if (status == WEIR_OK) status = publish(pool, block);
+    }
+    if (status == WEIR_OK) {
+        announce(pool, block, stream);
+        if (alignment > WEIR__ALIGNMENT) weir__trace_aligned(pool->trace, block->number, alignment);
+        *out = (void *)block->address;
+    }
     weir__charge(pool, request.slot);
     weir__pool_end(pool);
     return status;
@@ -412,6 +426,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     if (out == NULL) return WEIR__INVALID("weir_pool_alloc: out is NULL");
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
+    if (status == WEIR_OK && weir__front_alloc(pool, bytes, stream, out)) return WEIR_OK;
     if (status == WEIR_OK) status = check_stream("weir_pool_alloc", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc", stream);
     return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, stream, out) : status;
@@ -455,31 +470,35 @@ enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void 
 
 /* ---- free ------------------------------------------------------------------------------------------------------- */
 
-static enum weir_status find_block(const struct weir_pool *pool, const char *call, const void *block,
-                                   struct weir__extent **out) {
-    *out = weir__table_get(&pool->blocks, (uintptr_t)block);
-    if (*out != NULL) return WEIR_OK;
+static enum weir_status no_block(const char *call, const void *block) {
     return WEIR__INVALID("%s: %p is not the start of a live block of this pool (freed already, inside a block, or from "
                          "elsewhere)",
                          call, block);
 }
 
+/* A live block, which is no front's own any more. */
+static enum weir_status find_block(struct weir_pool *pool, const char *call, const void *block,
+                                   struct weir__extent **out) {
+    *out = weir__table_get(&pool->blocks, (uintptr_t)block);
+    return *out != NULL && weir__front_let_go(*out) ? WEIR_OK : no_block(call, block);
+}
+
 /* `event`: what the free named in place of the slot's stream, or NULL. */
 static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot, weir_event event) {
-    weir__table_take(&pool->blocks, extent->address);
-    weir__inside_remove(&pool->inside, extent);
     weir__tell_taken_back(pool, extent, slot, event);
     pool->frees++;
     pool->order.slots[extent->home]->frees++;
+    if (event == NULL && weir__front_keep(pool, extent, slot)) return;
+    weir__table_take(&pool->blocks, extent->address);
+    weir__inside_remove(&pool->inside, extent);
     put_back(pool, extent, slot);
 }
 
 static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot) {
-    struct weir__extent *extent;
+    struct weir__extent *extent = weir__table_get(&pool->blocks, (uintptr_t)block);
     const char *call = stream == WEIR__ANY_STREAM ? "weir_pool_free_any" : "weir_pool_free";
-    enum weir_status status = find_block(pool, call, block, &extent);
-    if (status != WEIR_OK) return status;
-    status = slot_of(pool, call, stream, slot);
+    if (extent == NULL || weir__front_has(extent)) return no_block(call, block);
+    enum weir_status status = slot_of(pool, call, stream, slot);
     if (status != WEIR_OK) return status;
     weir__trace_free(pool->trace, extent->number, stream, extent->home == *slot);
     release(pool, extent, *slot, NULL);
@@ -502,6 +521,7 @@ static enum weir_status free_block(struct weir_pool *pool, void *block, weir_str
 enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
+    if (status == WEIR_OK && weir__front_free(pool, block, stream)) return WEIR_OK;
     if (status == WEIR_OK) status = check_stream("weir_pool_free", stream);
     if (status != WEIR_OK) return status;
     pool = weir__capture_home(pool, block);
@@ -613,7 +633,8 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     pool = weir__capture_home(pool, block);
     struct weir__extent *extent;
     weir__pool_begin(pool);
-    status = find_block(pool, "weir_pool_note", block, &extent);
+    extent = weir__table_get(&pool->blocks, (uintptr_t)block);
+    status = extent != NULL && weir__front_note(extent) ? WEIR_OK : no_block("weir_pool_note", block);
     uint32_t slot = WEIR__SLOT_NONE;
     if (status == WEIR_OK) status = named_slot(pool, "weir_pool_note", stream, &slot);
     if (status == WEIR_OK && !weir__extent_tag_reserve(extent, extent->tag_count + 2))

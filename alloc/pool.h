@@ -14,9 +14,9 @@
  *   live + idle + moving + unmapped == held <= most_held, which limit.h explains
  *   live == sum(used.bytes) == sum(slot.live_bytes);  idle == sum(idle.bytes) == sum(slot.idle_bytes)
  *   a page is at home exactly where an extent that is not bare touches the arena; bare ones that are not stale are not mapped
- *   every used extent, and nothing else, is in `blocks`
+ *   every used extent, and nothing else, is in `blocks`; what fronts have kept is among them (front.h)
  *
- * Lock. `lock` protects everything but the trace, which has its own, taken inside it. It is never held across a driver
+ * Lock. `lock` protects everything but the trace and the fronts, which have their own, taken inside it. It is never held across a driver
  * call except queries. */
 #ifndef WEIR_ALLOC_POOL_H
 #define WEIR_ALLOC_POOL_H
@@ -24,6 +24,7 @@
 #include <pthread.h>
 
 #include "alloc/extent.h"
+#include "alloc/front.h"
 #include "alloc/index.h"
 #include "alloc/inside.h"
 #include "alloc/limit.h"
@@ -99,7 +100,8 @@ struct weir_pool {
     uint32_t gone_kept; /* deterministic mode: slots of destroyed streams that could not be forgotten the last time */
     struct weir__order order;
     struct weir__extent_store store;
-    struct weir__table blocks;    /* used extents by address */
+    struct weir__table blocks; /* used extents by address */
+    struct weir__fronts fronts;
     struct weir__inside inside;   /* and by inner address, once somebody has asked */
     struct weir_pool *next_known; /* of all pools of the process */
     struct weir__observer observer;
@@ -158,6 +160,12 @@ bool weir__account_hold(struct weir_pool *pool, size_t bytes);
 void weir__account_unhold(struct weir_pool *pool, size_t bytes);
 void weir__account_live(struct weir_pool *pool, const struct weir__extent *used);
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used);
+/* A slot's front keeps more. */
+void weir__account_kept(struct weir__slot *slot);
+/* What a front has counted is the pool's. Needs: its lock. */
+void weir__fronts_count(struct weir_pool *pool, struct weir__front *front);
+/* What a front keeps is told as idle, or, as ever, as live. Needs: its lock. */
+void weir__account_shown(struct weir_pool *pool, struct weir__front *front, bool shown);
 void weir__account_idle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 void weir__account_unidle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 /* A request on this slot is short of memory: it is about to take some, to wait on the host, to move pages, or is refused. */
@@ -207,6 +215,10 @@ struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__exte
 struct weir__extent *weir__settle_bare(struct weir_pool *pool, struct weir__extent *extent);
 /* Merges idle extents that have become complete with their like neighbours. Gives: whether there were any. */
 bool weir__settle_complete(struct weir_pool *pool);
+/* When a free is made, for the age of idle extents; fronts look at the last one without the pool's lock. */
+static inline uint64_t weir__stamp(struct weir_pool *pool) {
+    return __atomic_add_fetch(&pool->frees_stamped, 1, __ATOMIC_RELAXED);
+}
 /* Takes an idle or bare extent out of its index. */
 void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent);
 /* Writes a used extent down as the one over its pages. */

@@ -58,6 +58,7 @@ static enum weir_status say(const struct weir_pool *pool, const struct weir_pool
 
 enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request *request, size_t free_bytes) {
     struct weir__slot *slot = pool->order.slots[request->slot];
+    weir__fronts_drain(pool);
     weir__account_short(pool, request->slot);
     pool->out_of_memory++;
     slot->refusals++;

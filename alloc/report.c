@@ -139,6 +139,7 @@ size_t weir_pool_report(struct weir_pool *pool, char *text_out, size_t room) {
     if (pool == NULL || weir__forked()) return 0;
     const size_t free_bytes = weir__device_free_bytes(pool);
     weir__pool_lock(pool);
+    weir__fronts_show(pool);
     if (pool->was_refused)
         add_refusal(pool, &text);
     else
@@ -146,6 +147,7 @@ size_t weir_pool_report(struct weir_pool *pool, char *text_out, size_t room) {
     add_streams(pool, &text);
     add_costs(pool, &text);
     if (pool->was_refused) add_advice(pool, &text);
+    weir__fronts_hide(pool);
     weir__pool_unlock(pool);
     return text.length;
 }

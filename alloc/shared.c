@@ -32,6 +32,7 @@ static enum weir_status take(struct weir_pool *pool, const struct weir__request 
     struct weir__extent *block = weir__carve(pool, idle, at, request->bytes);
     if (block == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
     assert(weir__order_extent_is_ordered(&pool->order, request->slot, block));
+    weir__order_untag(&pool->order, block);
     weir__extent_tags_clear(block);
     block->state = WEIR__USED;
     block->home = request->slot;
@@ -125,7 +126,7 @@ static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__reques
 }
 
 static void shared_release(struct weir_pool *pool, struct weir__extent *extent) {
-    extent->number = ++pool->frees_stamped;
+    extent->number = weir__stamp(pool);
     weir__settle_by_registration(pool, extent);
     weir__waiting_change(pool);
 }
@@ -160,6 +161,7 @@ static enum weir_status shared_trim(struct weir_pool *pool, size_t target_bytes)
     if (pool->held_bytes > target_bytes) weir__order_reach(&pool->order);
     while (status == WEIR_OK && pool->held_bytes > target_bytes && (done > 0 || wait_for_more(pool, &trim))) {
         size_t over = pool->held_bytes - target_bytes;
+        weir__fronts_drain(pool);
         status = weir__give_back(pool, (over + pool->granule - 1) / pool->granule, &done);
     }
     return status;

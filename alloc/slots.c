@@ -25,7 +25,7 @@ static void rename_tags(const struct weir_pool *pool, struct weir__extent *exten
         else
             gone_bytes += tag.bytes;
     }
-    extent->tag_count = kept;
+    if (kept != extent->tag_count) extent->tag_count = kept;
     if (gone_bytes > 0) weir__extent_tag_add(extent, (struct weir__tag){.slot = WEIR__SLOT_GONE, .bytes = gone_bytes});
 }
 

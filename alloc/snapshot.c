@@ -93,8 +93,9 @@ static void begin_segment(struct copy *copy, uintptr_t address) {
 }
 
 static enum word state_of(const struct weir_pool *pool, const struct weir__extent *extent) {
-    if (extent->state == WEIR__USED) return ALLOCATED;
+    if (extent->state == WEIR__USED && !extent->kept) return ALLOCATED;
     if (extent->state == WEIR__PENDING) return PENDING;
+    if (extent->kept && extent->kept_tick > pool->order.slots[extent->home]->complete) return PENDING;
     return weir__order_extent_is_complete(&pool->order, extent) ? INACTIVE : PENDING;
 }
 
@@ -106,7 +107,7 @@ static void add_piece(const struct weir_pool *pool, const struct weir__extent *e
     pieces[copy->piece_count++] =
         (struct piece){.address = extent->address,
                        .bytes = extent->bytes,
-                       .requested_bytes = extent->state == WEIR__USED ? extent->requested_bytes : 0,
+                       .requested_bytes = extent->state == WEIR__USED && !extent->kept ? extent->requested_bytes : 0,
                        .slot = extent->home,
                        .state = (uint8_t)state_of(pool, extent),
                        .small = extent->small};
@@ -148,11 +149,14 @@ static void copy_streams(const struct weir_pool *pool, struct copy *copy) {
 /* What has passed by now is looked at first, where that may be. */
 static void take_copy(struct weir_pool *pool, struct copy *copy) {
     weir__pool_lock(pool);
+    weir__fronts_drain(pool); /* so that their streams are asked too */
     if (!weir__in_host_function()) weir__order_poll_streams(&pool->order);
+    weir__fronts_show(pool);
     copy_arena(pool, copy);
     weir__per_stream_each_segment(pool, copy_segment, copy);
     copy_streams(pool, copy);
     copy->stats = weir__tell_stats(pool);
+    weir__fronts_hide(pool);
     weir__pool_unlock(pool);
 }
 

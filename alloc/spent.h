@@ -18,7 +18,12 @@ void weir__spend(struct weir_device *device);
 enum weir_status weir__spent_on_memory(struct weir_device *device, enum weir_status status);
 enum weir_status weir__spent_on_order(struct weir_device *device, enum weir_status status);
 
+extern WEIR__THREAD_LOCAL struct weir__spent weir__spent_here;
 /* Gives: what this thread has spent since it was last taken. */
-struct weir__spent weir__spent_take(void);
+static inline struct weir__spent weir__spent_take(void) {
+    const struct weir__spent taken = weir__spent_here;
+    if (taken.memory_calls + taken.order_calls > 0) weir__spent_here = (struct weir__spent){0};
+    return taken;
+}
 
 #endif

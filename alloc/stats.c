@@ -23,15 +23,24 @@ void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
     pool->most_held_bytes = pool->held_bytes > pool->limit_bytes ? pool->held_bytes : pool->limit_bytes;
 }
 
+/* What fronts keep is no part of a peak. */
+static void count_peaks(struct weir_pool *pool, struct weir__slot *slot) {
+    size_t kept = 0, requested = 0;
+    if (weir__fronts_keep_any(pool)) weir__fronts_pause(pool, &kept, &requested);
+    raise_to(&pool->peak_live_bytes, pool->live_bytes - kept);
+    raise_to(&pool->peak_requested_bytes, pool->requested_bytes - requested);
+    raise_to(&slot->peak_live_bytes, slot->live_bytes - (kept > 0 ? weir__front_kept_bytes(slot) : 0));
+}
+
 void weir__account_live(struct weir_pool *pool, const struct weir__extent *used) {
     struct weir__slot *slot = pool->order.slots[used->home];
     pool->live_bytes += used->bytes;
     pool->requested_bytes += used->requested_bytes;
     pool->live_blocks++;
     slot->live_bytes += used->bytes;
-    raise_to(&pool->peak_live_bytes, pool->live_bytes);
-    raise_to(&pool->peak_requested_bytes, pool->requested_bytes);
-    raise_to(&slot->peak_live_bytes, slot->live_bytes);
+    if (pool->live_bytes > pool->peak_live_bytes || pool->requested_bytes > pool->peak_requested_bytes ||
+        slot->live_bytes > slot->peak_live_bytes)
+        count_peaks(pool, slot);
 }
 
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used) {
@@ -43,18 +52,47 @@ void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used)
     slot->live_bytes -= used->bytes;
 }
 
+/* A front looks at these two without the pool's lock. */
+static void set_idle(struct weir__slot *slot, size_t bytes) {
+    const size_t with_kept = bytes + weir__front_kept_bytes(slot);
+    __atomic_store_n(&slot->idle_bytes, bytes, __ATOMIC_RELAXED);
+    if (with_kept > slot->peak_idle_bytes) __atomic_store_n(&slot->peak_idle_bytes, with_kept, __ATOMIC_RELAXED);
+}
+
 void weir__account_idle(struct weir_pool *pool, uint32_t slot_number, size_t bytes) {
     struct weir__slot *slot = pool->order.slots[slot_number];
     pool->idle_bytes += bytes;
-    slot->idle_bytes += bytes;
-    raise_to(&slot->peak_idle_bytes, slot->idle_bytes);
+    set_idle(slot, slot->idle_bytes + bytes);
 }
+
+void weir__account_kept(struct weir__slot *slot) { set_idle(slot, slot->idle_bytes); }
 
 void weir__account_unidle(struct weir_pool *pool, uint32_t slot_number, size_t bytes) {
     struct weir__slot *slot = pool->order.slots[slot_number];
     assert(pool->idle_bytes >= bytes && slot->idle_bytes >= bytes);
     pool->idle_bytes -= bytes;
-    slot->idle_bytes -= bytes;
+    __atomic_store_n(&slot->idle_bytes, slot->idle_bytes - bytes, __ATOMIC_RELAXED);
+}
+
+void weir__fronts_count(struct weir_pool *pool, struct weir__front *front) {
+    pool->allocs += front->allocs;
+    pool->frees += front->frees;
+    front->slot->allocs += front->allocs;
+    front->slot->frees += front->frees;
+    front->allocs = front->frees = 0;
+}
+
+void weir__account_shown(struct weir_pool *pool, struct weir__front *front, bool shown) {
+    struct weir__slot *slot = front->slot;
+    const size_t bytes = shown ? front->kept_bytes : 0 - front->kept_bytes; /* to be taken off; wraps */
+    const size_t requested = shown ? front->kept_requested_bytes : 0 - front->kept_requested_bytes;
+    weir__fronts_count(pool, front);
+    pool->live_bytes -= bytes;
+    pool->idle_bytes += bytes;
+    pool->requested_bytes -= requested;
+    pool->live_blocks -= shown ? front->kept : 0 - (uint64_t)front->kept;
+    slot->live_bytes -= bytes;
+    slot->idle_bytes += bytes;
 }
 
 void weir__account_short(struct weir_pool *pool, uint32_t slot_number) {
@@ -195,8 +233,10 @@ enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_st
     if (stats == NULL || stats->size < sizeof stats->size)
         return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
     weir__pool_lock(pool);
+    weir__fronts_show(pool);
     struct weir_pool_stats now = weir__tell_stats(pool);
     now.size = stats->size < sizeof now ? stats->size : sizeof now;
+    weir__fronts_hide(pool);
     weir__pool_unlock(pool);
     memcpy(stats, &now, now.size);
     return WEIR_OK;
@@ -214,7 +254,9 @@ enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_
                              size);
     if (weir__forked()) return weir__fail_forked();
     weir__pool_lock(pool);
+    weir__fronts_show(pool);
     *count = weir__tell_streams(pool, size, stats, room);
+    weir__fronts_hide(pool);
     weir__pool_unlock(pool);
     return WEIR_OK;
 }

@@ -22,6 +22,14 @@ static void wait_for_change(struct weir__family *family, const struct weir_pool 
 
 /* ---- members ---------------------------------------------------------------------------------------------------- */
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Needs the family's lock. */
+static void settle_limit(struct weir__family *family) {
+    family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    __atomic_store_n(&family->over, family->held_bytes > family->limit_bytes, __ATOMIC_RELEASE);
+}
+
 void weir__family_open(struct weir_pool *root) {
     struct weir__family *family = &root->own_family;
     pthread_mutex_init(&family->lock, NULL);
@@ -69,8 +77,7 @@ void weir__family_leave(struct weir_pool *pool) {
     if (pool->is_graph) __atomic_fetch_sub(&family->graphs, 1, __ATOMIC_RELEASE);
     family->held_bytes -= pool->held_bytes;
     family->changes++;
-    if (family->most_held_bytes > family->limit_bytes)
-        family->most_held_bytes = family->held_bytes > family->limit_bytes ? family->held_bytes : family->limit_bytes;
+    settle_limit(family);
     unlock(family);
 }
 
@@ -104,8 +111,6 @@ void weir__family_each(struct weir__family *family, void (*visit)(struct weir_po
 
 /* ---- the allowance ---------------------------------------------------------------------------------------------- */
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 bool weir__family_hold(struct weir_pool *pool, size_t bytes) {
     struct weir__family *family = pool->family;
     lock(family);
@@ -123,7 +128,7 @@ void weir__family_unhold(struct weir_pool *pool, size_t bytes) {
     struct weir__family *family = pool->family;
     lock(family);
     family->held_bytes -= bytes;
-    family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    settle_limit(family);
     family->changes++;
     pool->held_bytes -= bytes;
     unlock(family);
@@ -139,6 +144,7 @@ size_t weir__family_untaken(const struct weir_pool *pool) {
 
 size_t weir__family_excess(const struct weir_pool *pool) {
     const struct weir__family *family = pool->family;
+    if (!__atomic_load_n(&family->over, __ATOMIC_ACQUIRE)) return 0; /* the usual case */
     lock(family);
     const size_t held = family->held_bytes, limit = family->limit_bytes;
     unlock(family);
@@ -150,7 +156,7 @@ void weir__family_set_limit(struct weir_pool *root) {
     lock(family);
     family->limit_bytes = root->limit_bytes;
     family->changes++;
-    family->most_held_bytes = larger(family->held_bytes, family->limit_bytes);
+    settle_limit(family);
     unlock(family);
 }
 
@@ -260,6 +266,7 @@ struct others {
 
 static void listen_to(struct weir_pool *other, struct others *heard) {
     weir__pool_lock(other);
+    if (weir__fronts_drain(other)) weir__waiting_change(other);
     if (weir__order_mark_all(&other->order) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
     if (weir__order_poll_waited(&other->order)) weir__settle_complete(other);

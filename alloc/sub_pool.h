@@ -32,6 +32,7 @@ struct weir__family {
     uint64_t joined;         /* so far */
     size_t limit_bytes, held_bytes, most_held_bytes;
     uint64_t changes; /* there may be more to take */
+    bool over;        /* it holds more than its limit; atomic, so that who asks takes no lock where it does not */
     bool deterministic;
     bool busy;       /* a call has the turn */
     unsigned graphs; /* atomic: members that are for graphs */

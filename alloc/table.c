@@ -4,12 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static size_t place_of(const struct weir__table *table, uintptr_t key) {
-    return (size_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (table->room - 1);
-}
-
 static struct weir__table_entry *find(const struct weir__table *table, uintptr_t key) {
-    size_t at = place_of(table, key);
+    size_t at = weir__table_place(table, key);
     while (table->entries[at].key != 0 && table->entries[at].key != key) at = (at + 1) & (table->room - 1);
     return &table->entries[at];
 }
@@ -34,11 +30,6 @@ void weir__table_put(struct weir__table *table, uintptr_t key, void *value) {
     table->count++;
 }
 
-void *weir__table_get(const struct weir__table *table, uintptr_t key) {
-    if (table->room == 0 || key == 0) return NULL;
-    return find(table, key)->value;
-}
-
 void *weir__table_take(struct weir__table *table, uintptr_t key) {
     if (table->room == 0 || key == 0) return NULL;
     struct weir__table_entry *entry = find(table, key);
@@ -48,7 +39,7 @@ void *weir__table_take(struct weir__table *table, uintptr_t key) {
     size_t mask = table->room - 1;
     /* Close the gap: an entry after it moves back unless it would pass the place where it belongs. */
     for (size_t at = (hole + 1) & mask; table->entries[at].key != 0; at = (at + 1) & mask) {
-        size_t home = place_of(table, table->entries[at].key);
+        size_t home = weir__table_place(table, table->entries[at].key);
         if (((at - home) & mask) < ((at - hole) & mask)) continue;
         table->entries[hole] = table->entries[at];
         hole = at;

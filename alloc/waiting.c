@@ -24,6 +24,7 @@ static void join(struct weir_pool *pool, struct weir__waiter *waiter) {
     while (*link != NULL) link = &(*link)->younger;
     *link = waiter;
     waiter->listed = true;
+    weir__fronts_waited(pool, true);
 }
 
 void weir__waiting_end(struct weir_pool *pool, struct weir__request *request) {
@@ -32,6 +33,7 @@ void weir__waiting_end(struct weir_pool *pool, struct weir__request *request) {
     while (*link != waiter) link = &(*link)->younger;
     *link = waiter->younger;
     waiter->listed = false;
+    weir__fronts_waited(pool, pool->waiters.oldest != NULL);
 }
 
 /* True when one who waits, and has waited longer than `than` (NULL: than nobody), has not looked since the last change. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device/budget.h"
+#include "device/emulated.h"
 #include "device/over.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -16,13 +17,11 @@ static struct weir_device *open_devices; /* each (driver, ordinal) once */
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
-static bool forked;
+bool weir__is_forked;
 static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
 
-static void in_child(void) { forked = true; }
+static void in_child(void) { weir__is_forked = true; }
 static void watch_fork(void) { pthread_atfork(NULL, NULL, in_child); }
-
-bool weir__forked(void) { return forked; }
 
 enum weir_status weir__fail_forked(void) {
     return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
@@ -61,7 +60,7 @@ static void restore_captures(const struct weir_device *device) {
 
 enum weir_status weir__device_enter(struct weir_device *device) {
     if (device == NULL) return WEIR__INVALID("the device is NULL");
-    if (forked) return weir__fail_forked();
+    if (weir__forked()) return weir__fail_forked();
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "driver calls are not allowed inside a host function");
     if (atomic_load_explicit(&shut_down, memory_order_relaxed))
@@ -129,6 +128,7 @@ static enum weir_status open_device(const struct weir__driver *driver, int ordin
     status = weir__device_enter(device);
     if (status == WEIR_OK) {
         status = read_sizes(device);
+        device->watched = weir__device_is_watched(device);
         weir__device_leave(device);
     }
     if (status != WEIR_OK) goto release;
@@ -170,7 +170,7 @@ static enum weir_status find_or_open(const struct weir__driver *driver, int ordi
 enum weir_status weir_device_open(const struct weir_device_options *options, struct weir_device **out) {
     if (out == NULL) return WEIR__INVALID("weir_device_open needs a place for the device, not NULL");
     *out = NULL;
-    if (forked) return weir__fail_forked();
+    if (weir__forked()) return weir__fail_forked();
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "a device can't be opened inside a host function");
     struct weir_device_options wanted;
@@ -186,7 +186,7 @@ enum weir_status weir_device_open(const struct weir_device_options *options, str
 }
 
 void weir_device_close(struct weir_device *device) {
-    if (device == NULL || forked) return;
+    if (device == NULL || weir__forked()) return;
     weir_device_synchronize(device);
     pthread_mutex_lock(&open_lock);
     const bool last = --device->references == 0;

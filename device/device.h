@@ -10,6 +10,10 @@
 #include "device/error.h"
 #include "weir/device.h"
 
+/* For a few bytes that every call looks at: they lie where the thread finds them without a call, also in a library that is loaded
+ * late, since that space is small but there. */
+#define WEIR__THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
 /* Told of every order call, wait and piece of work made through weir/device.h, after the driver has accepted it and in
  * the calling thread, with no lock of the device held that an observer's call into the device would need. Any member
  * may be NULL. Pools register one (for the trace now, for the program's own order later). */
@@ -36,6 +40,7 @@ struct weir_device {
     int ordinal;
     size_t capacity_bytes;
     size_t granularity_bytes;
+    bool watched;          /* the driver is told what watched.h says */
     bool integrated;       /* its memory is the host's */
     const char *host_root; /* where proc and sys are read: "", but in tests */
     char profile[32];
@@ -77,10 +82,12 @@ void weir__device_unobserve(struct weir_device *device, struct weir__observer *o
 
 /* True in a child that was forked after a device had been opened: the driver's threads are not there, and locks may be held
  * for ever by threads that are not there either. Nothing of weir may be used; every call says so. */
-bool weir__forked(void);
+extern bool weir__is_forked;
+static inline bool weir__forked(void) { return weir__is_forked; }
 enum weir_status weir__fail_forked(void);
 
 /* True inside a host function run through weir_device_submit, where driver calls are refused. */
-bool weir__in_host_function(void);
+extern WEIR__THREAD_LOCAL bool weir__hosts_here;
+static inline bool weir__in_host_function(void) { return weir__hosts_here; }
 
 #endif

@@ -41,6 +41,11 @@ bool weir__device_takes_turns(struct weir_device *device) {
     return device->driver->emulated && device->driver->emu_machine(&machine) == CUDA_SUCCESS && machine.virtual_clock;
 }
 
+bool weir__device_is_watched(const struct weir_device *device) {
+    struct weir_emu_machine machine = {.size = sizeof machine};
+    return device->driver->emulated && device->driver->emu_machine(&machine) == CUDA_SUCCESS && machine.watched;
+}
+
 enum weir_status weir__device_counts(struct weir_device *device, struct weir_emu_counts *out) {
     const enum weir_status status = need_emulated(device, "counts of what happened");
     if (status != WEIR_OK) return status;

@@ -21,6 +21,8 @@ WEIR_API enum weir_status weir__device_machine(struct weir_device *device, struc
  * again, or at a gate. */
 enum { WEIR__TURN_NS = 10000 };
 WEIR_API bool weir__device_takes_turns(struct weir_device *device);
+/* True when the driver looks at what pools tell of blocks (watched.h). */
+bool weir__device_is_watched(const struct weir_device *device);
 /* What happened so far; and what the watch has found, from 0: WEIR_NOT_READY beyond the last. */
 WEIR_API enum weir_status weir__device_counts(struct weir_device *device, struct weir_emu_counts *out);
 WEIR_API enum weir_status weir__device_report(struct weir_device *device, size_t index, struct weir_emu_report *out);

@@ -6,17 +6,17 @@ static void check(CUresult code, const char *entry) {
 }
 
 void weir__device_hand_out(struct weir_device *device, const void *address, size_t bytes, weir_stream stream) {
-    if (device->driver->emu_hand_out == NULL || bytes == 0) return;
+    if (!device->watched || bytes == 0) return;
     check(device->driver->emu_hand_out(address, bytes, stream), "weirEmuHandOut");
 }
 
 void weir__device_take_back(struct weir_device *device, const void *address, size_t bytes, const weir_stream *streams,
                             size_t count, weir_event event) {
-    if (device->driver->emu_take_back == NULL || bytes == 0) return;
+    if (!device->watched || bytes == 0) return;
     check(device->driver->emu_take_back(address, bytes, streams, count, event), "weirEmuTakeBack");
 }
 
 void weir__device_host_access(struct weir_device *device, const void *address, size_t bytes, bool write) {
-    if (device->driver->emu_host_access == NULL || bytes == 0) return;
+    if (!device->watched || bytes == 0) return;
     check(device->driver->emu_host_access(address, bytes, write), "weirEmuHostAccess");
 }

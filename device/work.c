@@ -6,9 +6,7 @@
 
 #include "device/device.h"
 
-static _Thread_local bool in_host_function;
-
-bool weir__in_host_function(void) { return in_host_function; }
+WEIR__THREAD_LOCAL bool weir__hosts_here;
 
 /* What a queued host function needs, alive until it has run; a copied argument lies behind it. */
 struct call {
@@ -19,9 +17,9 @@ struct call {
 
 static void trampoline(void *argument) {
     struct call *call = argument;
-    in_host_function = true;
+    weir__hosts_here = true;
     call->run(call->argument);
-    in_host_function = false;
+    weir__hosts_here = false;
     free(call);
 }
 

@@ -101,7 +101,7 @@ bool emu_exiting(void);
 CUcontext emu_current(void);
 
 /* Set by the clock around a host function: entries are refused in it. */
-extern _Thread_local bool emu_in_host_function;
+extern _Thread_local bool emu_in_host_function __attribute__((tls_model("initial-exec")));
 extern _Thread_local bool emu_uncharged; /* its calls cost the thread nothing */
 
 #endif

@@ -70,6 +70,7 @@ struct weir_emu_machine {
     char law[16];        /* what calls that map memory cost: "measured", ... */
     double pool_call_ns; /* what a call of a caching allocator costs the host, beside the driver calls in it */
     double wake_ns;      /* from the end of work to the return of the host that waits for it */
+    int watched;         /* 0: what pools tell is not looked at */
 };
 
 /* What happened so far; a later version adds members at the end. */

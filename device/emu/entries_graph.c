@@ -25,9 +25,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     struct emu_queue *queue;
     struct emu_capture_state state;
-    const bool has_context =
-        emu_current() != NULL || (stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD);
-    if (status != NULL && has_context && !emu_capture_any() && emu_may_answer_at_once()) {
+    const bool is_default = stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+    if (status != NULL && !emu_capture_any() && emu_may_answer_at_once() && (!is_default || emu_current() != NULL)) {
         *status = CU_STREAM_CAPTURE_STATUS_NONE;
         return CUDA_SUCCESS;
     }

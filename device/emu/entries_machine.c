@@ -5,6 +5,7 @@
 
 #include "device/emu/machine.h"
 #include "device/emu/settings.h"
+#include "device/emu/watch_inside.h"
 
 CUresult weirEmuMachine(struct weir_emu_machine *machine) {
     const CUresult ready = emu_ready();
@@ -22,7 +23,8 @@ CUresult weirEmuMachine(struct weir_emu_machine *machine) {
                                      .network_latency_ns = settings->profile.network_latency_ns,
                                      .jitter = settings->jitter,
                                      .pool_call_ns = settings->profile.pool_call_ns,
-                                     .wake_ns = settings->profile.wake_ns};
+                                     .wake_ns = settings->profile.wake_ns,
+                                     .watched = emu_watch_on()};
     snprintf(known.law, sizeof known.law, "%s", emu_law_names[settings->law]);
     memcpy(machine, &known, machine->size);
     return CUDA_SUCCESS;

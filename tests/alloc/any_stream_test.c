@@ -165,9 +165,9 @@ static void a_destroyed_stream_is_waited_for_too(void **state) {
 static void marks_of_the_context_are_made_every_64_frees(void **state) {
     (void)state;
     struct weir_pool *pool = open_full();
-    void *blocks[WEIR__MARK_FREES];
-    for (unsigned i = 0; i < WEIR__MARK_FREES; i++) blocks[i] = alloc_any(pool, 512);
-    for (unsigned i = 0; i < WEIR__MARK_FREES; i++) {
+    void *blocks[WEIR__MARK_SOON];
+    for (unsigned i = 0; i < WEIR__MARK_SOON; i++) blocks[i] = alloc_any(pool, 512);
+    for (unsigned i = 0; i < WEIR__MARK_SOON; i++) {
         assert_int_equal(stats_of(pool).order_calls, 0);
         OK(weir_pool_free_any(pool, blocks[i]));
     }
@@ -389,11 +389,11 @@ static CUresult end_capture(weir_stream stream) {
 
 static void captures_stay_valid(weir_stream stream) {
     struct weir_pool *pool = open_full();
-    void *q = NULL, *blocks[2 * WEIR__MARK_FREES];
+    void *q = NULL, *blocks[2 * WEIR__MARK_SOON];
     weir_pool_name_stream(pool, stream, "captures");
-    for (unsigned i = 0; i < 2 * WEIR__MARK_FREES; i++) blocks[i] = alloc_any(pool, 512);
+    for (unsigned i = 0; i < 2 * WEIR__MARK_SOON; i++) blocks[i] = alloc_any(pool, 512);
     begin_capture(stream);
-    for (unsigned i = 0; i < 2 * WEIR__MARK_FREES; i++) OK(weir_pool_free_any(pool, blocks[i]));
+    for (unsigned i = 0; i < 2 * WEIR__MARK_SOON; i++) OK(weir_pool_free_any(pool, blocks[i]));
     assert_int_equal(stats_of(pool).order_calls, 0);
     assert_int_equal(weir_pool_alloc_any(pool, BYTES, &q), WEIR_NOT_SUPPORTED);
     assert_non_null(strstr(weir_last_error()->message, "captures"));

@@ -415,15 +415,18 @@ static void a_call_that_came_later_has_no_part_in_one_that_waits(void **state) {
 
 static void marks_that_nobody_asks_for_do_not_pile_up(void **state) {
     (void)state;
-    struct weir_pool *pool = open_deterministic(64);
+    enum { HALF = WEIR__MARK_GRANULES / 2 }; /* so that each second free is marked */
+    struct weir_pool *pool = open_deterministic(2 * HALF);
     weir_stream stream = new_stream(), other = new_stream();
     struct gate *gate = put_gate(stream);
-    for (unsigned i = 0; i < 2 * WEIR__MOST_MARKS * WEIR__MARK_FREES; i++)
-        OK(weir_pool_free(pool, alloc(pool, PAGE, stream), stream));
+    for (unsigned i = 0; i < 2 * WEIR__MOST_MARKS; i++) {
+        void *halves[2] = {alloc(pool, HALF * PAGE, stream), alloc(pool, HALF * PAGE, stream)};
+        for (int k = 0; k < 2; k++) OK(weir_pool_free(pool, halves[k], stream));
+    }
     const struct weir__slot *slot = pool->order.slots[weir__order_find(&pool->order, stream)];
     assert_true(slot->mark_count > 0 && slot->mark_count <= WEIR__MOST_MARKS);
-    void *all = alloc(pool, 64 * PAGE, other); /* after what is left of them */
-    queue_fill(other, all, 64 * PAGE, 1);
+    void *all = alloc(pool, 2 * HALF * PAGE, other); /* after what is left of them */
+    queue_fill(other, all, 2 * HALF * PAGE, 1);
     open_gate(gate);
     close_pool(pool);
 }

@@ -30,9 +30,9 @@ static struct weir_pool *open_almost_full_table(size_t pages) {
 
 static void a_block_that_has_no_place_in_the_table_keeps_its_order(void **state) {
     (void)state;
-    const size_t bytes = 4 * PAGE;
+    const size_t bytes = (WEIR__FRONT_LARGEST + 1) * PAGE; /* else it would keep its place */
     weir_stream s0 = new_stream(), s1 = new_stream();
-    struct weir_pool *pool = open_almost_full_table(4);
+    struct weir_pool *pool = open_almost_full_table(bytes / PAGE);
     void *a = alloc(pool, bytes, s1), *b = NULL;
     struct gate *gate = put_gate(s1);
     queue_fill(s1, a, bytes, 0xAA);

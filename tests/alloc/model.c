@@ -614,6 +614,7 @@ void model_begin(struct weir_device *device, void (*on_fault)(const char *text))
     model.table.emu_hand_out = hand_out;
     model.table.emu_take_back = take_back;
     device->driver = &model.table;
+    device->watched = true;
 }
 
 void model_end(void) {

@@ -7,7 +7,11 @@
 
 #include "tests/alloc/graphs.h"
 
-enum { PAGES = 64, TIMES = 3, SMALL = 20000, LARGE = 40000, MANY = 3 * WEIR__MARK_FREES };
+enum { PAGES = 128, TIMES = 3, SMALL = 20000, LARGE = 40000 };
+enum {
+    MANY = WEIR__FRONT_BLOCKS + WEIR__MARK_FREES + 64
+};                                         /* frees, after which a mark is due, though a front keeps some */
+enum { UNKEPT = WEIR__FRONT_LARGEST + 1 }; /* pages of a block that no front keeps */
 
 struct scene {
     struct weir_pool *pool, *graph;
@@ -71,14 +75,15 @@ static void close_scene(struct scene *scene) {
 static void work_beside(struct weir_pool *pool, weir_stream stream) {
     void *eager = alloc(pool, 40 * PAGE, stream), *none;
     OK(weir_pool_free(pool, eager, stream));
-    for (int i = 0; i < MANY; i++) OK(weir_pool_free(pool, alloc(pool, (size_t)(1 + i % 8) * PAGE, stream), stream));
+    for (int i = 0; i < MANY; i++)
+        OK(weir_pool_free(pool, alloc(pool, (size_t)(UNKEPT + i % 8) * PAGE, stream), stream));
     OK(weir_pool_trim(pool, 0));
     assert_int_equal(weir_pool_alloc(pool, PAGES * PAGE, stream, &none), WEIR_OUT_OF_MEMORY);
 }
 
 static void work_before(struct weir_pool *pool, weir_stream stream) {
-    for (int i = 0; i < MANY; i++) /* marks by the dozen */
-        OK(weir_pool_free(pool, alloc(pool, 4 * PAGE, stream), stream));
+    for (int i = 0; i < 4 * MANY; i++) /* some marks */
+        OK(weir_pool_free(pool, alloc(pool, UNKEPT * PAGE, stream), stream));
 }
 
 static void go_on_beside(CUstreamCaptureMode mode) {
@@ -120,7 +125,7 @@ static void wait_for_the_end(enum weir_policy policy) {
 /* What has been freed there before is had at once, though it is in use still. */
 static void what_was_freed_before_can_be_waited_for(void **state) {
     (void)state;
-    struct scene scene = open_scene(PAGES);
+    struct scene scene = open_scene(64);
     struct weir_pool *pool = scene.pool;
     struct gate *gate = put_gate(scene.stream);
     void *block = alloc(pool, 40 * PAGE, scene.stream);

@@ -378,7 +378,7 @@ static void a_program_that_fails_is_made_short(void **state) {
     setenv("WEIR_MUTATE", "device_wait", 1);
     assert_false(run(&plan, NULL, 0, journal, true));
     const size_t count = shrink(&plan, journal->operations, journal->count);
-    assert_true(count >= 2 && count <= 6); /* allocate, use, free; allocate on another stream */
+    assert_true(count >= 2 && count <= 10); /* what fills the pool; use, free; allocate on another stream */
     assert_false(run(&plan, journal->operations, count, journal, true));
     unsetenv("WEIR_MUTATE");
     delete_journal(journal, plan.operations);

@@ -138,18 +138,17 @@ static void play_per_stream(void) {
     close_pool(pool);
 }
 
-/* So many small blocks that their frees are marked; the last use of one is not over. */
+/* A block so large that its free is marked; its last use is not over. */
 static void play_marked(void) {
-    enum { PIECES = WEIR__MARK_FREES, PIECE = BYTES / PIECES };
-    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    const size_t bytes = WEIR__MARK_GRANULES * PAGE;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, WEIR__MARK_GRANULES);
     weir_stream s0 = new_stream(), s1 = new_stream();
-    void *pieces[PIECES];
-    for (int i = 0; i < PIECES; i++) pieces[i] = alloc(pool, PIECE, s1);
+    void *a = alloc(pool, bytes, s1);
     queue_long(s1);
-    queue_fill(s1, pieces[0], PIECE, 0xAA);
-    for (int i = 0; i < PIECES; i++) OK(weir_pool_free(pool, pieces[i], s1));
-    void *b = alloc(pool, BYTES, s0);
-    queue_fill(s0, b, BYTES, 0xBB);
+    queue_fill(s1, a, bytes, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    void *b = alloc(pool, bytes, s0);
+    queue_fill(s0, b, bytes, 0xBB);
     OK(weir_device_synchronize(test_device()));
     close_pool(pool);
 }
