@@ -312,6 +312,19 @@ static bool move_pages(struct weir_pool *pool, const struct weir__request *reque
     return idle_pages_in_the_end(pool) >= needed && wait_on_host(weir__ladder_oldest_incomplete(pool), choice);
 }
 
+struct weir__choice weir__ladder_behind(struct weir_pool *pool, const struct weir__request *request,
+                                        const struct weir__extent *block) {
+    const struct weir__choice none = {.step = WEIR__GIVE_UP};
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    const struct weir__ground ground = weir__ladder_ground(pool, &asker, WEIR__USE_ANY);
+    struct weir__choice choice = {.use = WEIR__USE_ANY, .window = weir__place_at(&ground, block->next, request->bytes)};
+    if (choice.window.first == NULL) return none;
+    const size_t missing = deal_out(pool, request, &choice);
+    const size_t needed = choice.window.idle_pages + choice.window.returned + missing;
+    const bool movable = pool->movable && idle_pages_after_a_wait(pool, request, needed) >= needed;
+    return missing == 0 || movable ? choice : none;
+}
+
 /* ---- requests that name no stream: none can wait on the device, so what they get is complete --------------------- */
 
 /* Pages of complete idle extents. */

@@ -189,6 +189,15 @@ static void try_run(const struct weir__ground *ground, const struct run *run, si
     }
 }
 
+struct weir__window weir__place_at(const struct weir__ground *ground, struct weir__extent *first, size_t bytes) {
+    struct weir__window window = {.cost = CANT_BE_HAD - 1};
+    if (first == NULL) return window;
+    const struct weir__extent *piece = first;
+    while (joins(ground, piece) && weir__extent_end(piece) - first->address < bytes) piece = piece->next;
+    if (joins(ground, piece)) try_window(ground, first, first->address, bytes, &window);
+    return window;
+}
+
 size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes) {
     return (bytes / ground->granule + 2) * COST_OF_RETURN;
 }

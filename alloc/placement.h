@@ -59,6 +59,8 @@ uintptr_t weir__place_within(const struct weir__extent *extent, size_t bytes, si
  * found. */
 struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment,
                                        size_t most_cost);
+/* Gives: the window of `bytes` that begins with `first`; .first NULL when not all of it may be used. */
+struct weir__window weir__place_at(const struct weir__ground *ground, struct weir__extent *first, size_t bytes);
 /* The most that a window can cost of which all pages come back; less than one that lacks a page. */
 size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes);
 

@@ -320,7 +320,7 @@ static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request
 }
 
 /* The noted uses are up to now; so is everything on the slot that the free names. */
-static void put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
+void weir__put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot) {
     weir__order_tag_notes(&pool->order, extent);
     weir__extent_tag_add(extent, weir__order_tag(&pool->order, slot, extent->bytes));
 }
@@ -334,7 +334,7 @@ static void put_back(struct weir_pool *pool, struct weir__extent *extent, uint32
         pool->zero_spare = extent;
         return;
     }
-    put_tags(pool, extent, slot);
+    weir__put_tags(pool, extent, slot);
     pool->policy->release(pool, extent);
 }
 
@@ -363,7 +363,7 @@ static enum weir_status publish(struct weir_pool *pool, struct weir__extent *blo
     return WEIR_OK;
 }
 
-static enum weir_status check_stream(const char *call, weir_stream stream) {
+enum weir_status weir__check_stream(const char *call, weir_stream stream) {
     if (stream == WEIR__ANY_STREAM) return WEIR__INVALID("%s: %p is no stream", call, (void *)stream);
     if (stream != CU_STREAM_PER_THREAD || !weir__in_host_function()) return WEIR_OK;
     return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
@@ -385,7 +385,7 @@ static enum weir_status slot_of(struct weir_pool *pool, const char *call, weir_s
 }
 
 /* The same, and the same stream still. */
-static enum weir_status named_slot(struct weir_pool *pool, const char *call, weir_stream stream, uint32_t *slot) {
+enum weir_status weir__named_slot(struct weir_pool *pool, const char *call, weir_stream stream, uint32_t *slot) {
     const enum weir_status status = slot_of(pool, call, stream, slot);
     return status == WEIR_OK ? weir__order_confirm(&pool->order, slot) : status;
 }
@@ -405,7 +405,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
         if (!pool->deterministic) weir__order_cover_lost(&pool->order);
         weir__forget_gone_in_order(pool);
     }
-    enum weir_status status = named_slot(pool, "weir_pool_alloc", stream, &request.slot);
+    enum weir_status status = weir__named_slot(pool, "weir_pool_alloc", stream, &request.slot);
     if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT) block = weir__front_take(pool, request.slot, bytes);
     if (status == WEIR_OK && block == NULL) {
         status = alloc_block(pool, &request, &block);
@@ -427,7 +427,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc");
     if (status == WEIR_OK && weir__front_alloc(pool, bytes, stream, out)) return WEIR_OK;
-    if (status == WEIR_OK) status = check_stream("weir_pool_alloc", stream);
+    if (status == WEIR_OK) status = weir__check_stream("weir_pool_alloc", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc", stream);
     return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, stream, out) : status;
 }
@@ -455,7 +455,7 @@ enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, s
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_aligned");
     if (status == WEIR_OK) status = check_alignment(pool, bytes, alignment);
-    if (status == WEIR_OK) status = check_stream("weir_pool_alloc_aligned", stream);
+    if (status == WEIR_OK) status = weir__check_stream("weir_pool_alloc_aligned", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_aligned", stream);
     return status == WEIR_OK ? allocate(pool, bytes, alignment, stream, out) : status;
 }
@@ -477,8 +477,8 @@ static enum weir_status no_block(const char *call, const void *block) {
 }
 
 /* A live block, which is no front's own any more. */
-static enum weir_status find_block(struct weir_pool *pool, const char *call, const void *block,
-                                   struct weir__extent **out) {
+enum weir_status weir__block_at(struct weir_pool *pool, const char *call, const void *block,
+                                struct weir__extent **out) {
     *out = weir__table_get(&pool->blocks, (uintptr_t)block);
     return *out != NULL && weir__front_let_go(*out) ? WEIR_OK : no_block(call, block);
 }
@@ -522,7 +522,7 @@ enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
     if (status == WEIR_OK && weir__front_free(pool, block, stream)) return WEIR_OK;
-    if (status == WEIR_OK) status = check_stream("weir_pool_free", stream);
+    if (status == WEIR_OK) status = weir__check_stream("weir_pool_free", stream);
     if (status != WEIR_OK) return status;
     pool = weir__capture_home(pool, block);
     return weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream));
@@ -605,12 +605,12 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
     struct weir__extent *extent;
     uint32_t slot = WEIR__SLOT_NONE;
     weir__pool_begin(pool);
-    status = find_block(pool, "weir_pool_free_after", block, &extent);
+    status = weir__block_at(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK) status = make_helper(pool);
     if (status == WEIR_OK) status = helper_slot(pool, &slot);
     if (status == WEIR_OK) status = helper_wait(pool, event);
     const bool over = weir__is_over(status);
-    if (status == WEIR_OK || over) status = find_block(pool, "weir_pool_free_after", block, &extent);
+    if (status == WEIR_OK || over) status = weir__block_at(pool, "weir_pool_free_after", block, &extent);
     if (status == WEIR_OK && over) {
         status = release_at_end(pool, extent);
     } else if (status == WEIR_OK) {
@@ -628,7 +628,7 @@ enum weir_status weir_pool_free_after(struct weir_pool *pool, void *block, weir_
 enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream stream) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_note");
     if (status != WEIR_OK) return status;
-    status = check_stream("weir_pool_note", stream);
+    status = weir__check_stream("weir_pool_note", stream);
     if (status != WEIR_OK) return status;
     pool = weir__capture_home(pool, block);
     struct weir__extent *extent;
@@ -636,7 +636,7 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     extent = weir__table_get(&pool->blocks, (uintptr_t)block);
     status = extent != NULL && weir__front_note(extent) ? WEIR_OK : no_block("weir_pool_note", block);
     uint32_t slot = WEIR__SLOT_NONE;
-    if (status == WEIR_OK) status = named_slot(pool, "weir_pool_note", stream, &slot);
+    if (status == WEIR_OK) status = weir__named_slot(pool, "weir_pool_note", stream, &slot);
     if (status == WEIR_OK && !weir__extent_tag_reserve(extent, extent->tag_count + 2))
         status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");
     if (status == WEIR_OK) {

@@ -250,6 +250,9 @@ struct weir__choice {
 };
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request);
+/* The request's bytes right behind a used extent: WEIR__MAP, or WEIR__GIVE_UP. */
+struct weir__choice weir__ladder_behind(struct weir_pool *pool, const struct weir__request *request,
+                                        const struct weir__extent *block);
 /* The idle extent with whole pages that was freed first of those that are not complete, or NULL. */
 struct weir__extent *weir__ladder_oldest_incomplete(const struct weir_pool *pool);
 /* Where windows for a request are looked for; `asker` must outlive the ground. */
@@ -297,6 +300,15 @@ void weir__pool_observe(struct weir_pool *pool);
 void weir__tell_handed_out(struct weir_pool *pool, const struct weir__extent *block, weir_stream stream);
 void weir__tell_taken_back(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot, weir_event event);
 
+/* Fails: WEIR_INVALID or WEIR_NOT_SUPPORTED when a call names no stream that it can mean. */
+enum weir_status weir__check_stream(const char *call, weir_stream stream);
+/* The slot of a stream that a call names, which is the same stream still. Fails: WEIR_INVALID for another device's,
+ * WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY. */
+enum weir_status weir__named_slot(struct weir_pool *pool, const char *call, weir_stream stream, uint32_t *slot);
+/* The live block that begins there, which is no front's own from now on. Fails: WEIR_INVALID. */
+enum weir_status weir__block_at(struct weir_pool *pool, const char *call, const void *block, struct weir__extent **out);
+/* What is given back is unused after its noted uses and what is queued on a slot, up to now. Needs: room for a tag. */
+void weir__put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot);
 /* The slot of a stream, made if there is none. WEIR__SLOT_NONE without host memory. */
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
 /* Makes room by forgetting slots whose streams are gone and whose work is complete. */

@@ -108,6 +108,16 @@ WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, 
 WEIR_API enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, size_t alignment,
                                                   weir_stream stream, void **out);
 
+/* Makes a block larger or smaller where it is, or not at all. Its first bytes stay as they are. A part that is new is ready for use
+ * on `stream`, contents undefined; one that is cut off is unused after the noted uses and what is queued on `stream` now, so
+ * every use that was not noted precedes the position of `stream`, as with a free. From then on the block counts as allocated on
+ * `stream`, with a new number: in a trace it was freed and allocated anew.
+ * Gives:   WEIR_NOT_READY, which is no failure, when there is no room behind the block or no memory for it; nothing has
+ *          changed. A block of no bytes, and any under the policy per-stream, does not grow.
+ * Fails:   as weir_pool_free and weir_pool_alloc, but for WEIR_OUT_OF_MEMORY; WEIR_NOT_SUPPORTED for a graph's block, and inside a
+ *          host function. Nothing changes. No other call may free or resize the block meanwhile. */
+WEIR_API enum weir_status weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
+
 /* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.
  * NULL is allowed. Inside a host function it is only queued; what is wrong with it is then logged at the next call.
  * Fails: WEIR_INVALID for an address that is no block's start or is free already, WEIR_OUT_OF_HOST_MEMORY; nothing

@@ -212,6 +212,23 @@ static void allocate(struct program *program, int block, size_t bytes, int strea
     if (once) assert_true(stats_of(program->pool).held_bytes <= before.held_bytes);
 }
 
+/* What it has is there still; what is new is written. */
+static void resize(struct program *program, int block, size_t bytes) {
+    if (program->blocks[block] == NULL) return;
+    if (program->filled[block]) use(program, block, program->used_by[block], false);
+    const size_t before = program->bytes[block];
+    const struct weir_pool_stats stats = stats_of(program->pool);
+    enum weir_status status =
+        weir_pool_resize(program->pool, program->blocks[block], bytes, program->streams[program->used_by[block]]);
+    const bool resized = status != WEIR_NOT_READY && done(program, status, "weir_pool_resize");
+    program->bytes[block] = resized && bytes < before ? bytes : before;
+    if (program->filled[block]) use(program, block, program->used_by[block], false);
+    if (!resized) assert_true(stats_of(program->pool).live_bytes <= stats.live_bytes);
+    if (!resized) return;
+    program->bytes[block] = bytes;
+    program->filled[block] = use(program, block, program->used_by[block], true);
+}
+
 static void read_elsewhere(struct program *program, int block, int stream) {
     if (program->blocks[block] == NULL || !program->filled[block]) return;
     if (!order(program, program->used_by[block], stream)) return;
@@ -296,6 +313,8 @@ static void run(struct program *program) {
     allocate(program, 9, 5 * PAGE + 100, 0);
     allocate(program, 2, 0, 2);
     take_time(program, 1);
+    resize(program, 9, 7 * PAGE + 100); /* moved pages behind it */
+    resize(program, 9, 5 * PAGE + 100);
     give_back(program, 8);
     allocate(program, 10, 6 * PAGE, 0);  /* another stream's idle block */
     allocate(program, 11, 60 * PAGE, 0); /* never fits */
@@ -317,6 +336,7 @@ static void run(struct program *program) {
     DONE(program, weir_pool_mark_iteration(program->pool));
     DONE(program, weir_pool_trim(program->pool, 0));
     allocate(program, 10, 2 * PAGE, 2);
+    resize(program, 10, 5 * PAGE); /* new pages */
 }
 
 /* With the driver well again: everything goes back, and all of the limit can be had. */

@@ -41,9 +41,11 @@ struct block {
     struct clock used;
     struct note notes[NOTES];
     unsigned note_count;
-    bool to_be_freed, given; /* given: a host function has freed it, which the pool has not looked at yet */
-    CUstream on;             /* that the free names, or */
-    CUevent after;           /* not NULL: the event */
+    bool to_be_freed;
+    size_t keeps;  /* not 0: what is behind is to be cut off, as by a free on `on` */
+    bool given;    /* a host function has freed it, which the pool has not looked at yet */
+    CUstream on;   /* that the free names, or */
+    CUevent after; /* not NULL: the event */
 };
 
 /* 512 bytes of physical memory. */
@@ -505,8 +507,26 @@ static void disown(const struct block *block, uintptr_t address) {
     if (!block->given && --place->page->wanted_units == 0) model.state.wanted_pages--;
 }
 
+/* The back of a block. */
+static CUresult cut_off(struct block *block, size_t bytes, const CUstream *streams, size_t count, CUevent event) {
+    struct block back = *block;
+    back.at += block->keeps;
+    back.bytes -= block->keeps;
+    if (bytes != back.bytes) model_fail("%zu bytes are cut off, not %zu", bytes, back.bytes);
+    check_named(&back, streams, count, event);
+    CUresult code = model.real->emu_take_back((const void *)back.at, bytes, streams, count, event);
+    tag(&back);
+    for (size_t at = 0; at < bytes; at += UNIT) disown(&back, back.at + at);
+    model.state.live_bytes -= bytes;
+    block->bytes = block->keeps;
+    block->keeps = 0;
+    return code;
+}
+
 static CUresult take_back(const void *address, size_t bytes, const CUstream *streams, size_t count, CUevent event) {
     struct block *block = block_around((uintptr_t)address, bytes);
+    if (block != NULL && block->keeps > 0 && (uintptr_t)address == block->at + block->keeps)
+        return cut_off(block, bytes, streams, count, event);
     if (block == NULL || block->at != (uintptr_t)address || block->bytes != bytes || !block->to_be_freed)
         model_fail("%p+%zu is taken back, which nobody freed", address, bytes);
     check_named(block, streams, count, event);
@@ -542,6 +562,37 @@ void model_allocated(const void *address, size_t requested_bytes) {
         model_fail("%zu bytes were asked for, which makes %zu, %zu were given", requested_bytes, rounded, block->bytes);
     block->requested = requested_bytes;
     model.state.requested_bytes += requested_bytes;
+    raise_size(&model.state.peak_requested_bytes, model.state.requested_bytes);
+}
+
+void model_will_resize(const void *address, size_t requested_bytes, weir_stream stream) {
+    struct block *block = block_at(address);
+    const size_t rounded = (requested_bytes + UNIT - 1) / UNIT * UNIT;
+    if (rounded >= block->bytes) return;
+    block->keeps = rounded;
+    block->on = stream;
+}
+
+/* What was given behind the block is a part of it. */
+static void join_behind(struct block *block, size_t rounded) {
+    const struct unit *unit = unit_at(block->at + block->bytes);
+    struct block *behind = unit == NULL ? NULL : unit->owner;
+    if (behind == NULL || behind->at != block->at + block->bytes || behind->bytes != rounded - block->bytes)
+        model_fail("the block %#zx+%zu has not got %zu bytes", (size_t)block->at, block->bytes, rounded);
+    for (size_t at = 0; at < behind->bytes; at += UNIT) unit_at(behind->at + at)->owner = block;
+    block->bytes = rounded;
+    model.state.allocs--;
+    model.state.live_blocks--;
+    free(behind);
+}
+
+void model_resized(const void *address, size_t requested_bytes) {
+    struct block *block = block_at(address);
+    const size_t rounded = (requested_bytes + UNIT - 1) / UNIT * UNIT;
+    if (block->keeps > 0) model_fail("nothing was cut off the block %#zx+%zu", (size_t)block->at, block->bytes);
+    if (rounded > block->bytes) join_behind(block, rounded);
+    model.state.requested_bytes += requested_bytes - block->requested;
+    block->requested = requested_bytes;
     raise_size(&model.state.peak_requested_bytes, model.state.requested_bytes);
 }
 

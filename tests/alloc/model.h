@@ -35,6 +35,8 @@ void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), no
 void model_allocated(const void *block, size_t requested_bytes);
 void model_will_free(const void *block, weir_stream stream);
 void model_will_free_after(const void *block, weir_event event);
+void model_will_resize(const void *block, size_t requested_bytes, weir_stream stream);
+void model_resized(const void *block, size_t requested_bytes); /* after the call, when it did */
 void model_will_note(const void *block, weir_stream stream);
 /* A host function has freed it: it is in demand no longer, though the pool hears of it at its next call. */
 void model_is_given(const void *block);

@@ -382,6 +382,38 @@ static void a_capture_begins_when_no_other_thread_touches_the_stream(void **stat
     begin_while_one_is_held(STREAM_QUERY, true);
 }
 
+static void *grow_block(void *argument) {
+    struct request *request = argument;
+    request->status = weir_pool_resize(request->pool, request->block, request->bytes, request->stream);
+    return NULL;
+}
+
+/* A program that frees a block while it grows is wrong; the pool is not, and has what was to be its new part. */
+static void a_block_that_goes_while_it_grows_is_no_block(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    struct request grow = {.pool = pool, .bytes = 8 * PAGE, .stream = new_stream()};
+    grow.block = alloc(pool, PAGE, grow.stream);
+    pthread_t thread;
+    use_slow_driver();
+    held_call = PAGE_MAP;
+    held_result = CUDA_SUCCESS;
+    reached = opened = false;
+    assert_int_equal(pthread_create(&thread, NULL, grow_block, &grow), 0);
+    pthread_mutex_lock(&lock);
+    while (!reached) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    OK(weir_pool_free(pool, grow.block, grow.stream));
+    void *other = alloc(pool, 512, grow.stream);
+    let_go(thread);
+    use_real_driver();
+    assert_int_equal(grow.status, WEIR_INVALID);
+    OK(weir_pool_check(pool));
+    OK(weir_pool_free(pool, other, grow.stream));
+    OK(weir_pool_free(pool, alloc(pool, 8 * PAGE, grow.stream), grow.stream));
+    close_pool(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_and_mapping_pages_holds_no_lock),
@@ -392,6 +424,7 @@ int main(void) {
         cmocka_unit_test(giving_memory_back_holds_no_lock),
         cmocka_unit_test(a_segment_that_comes_back_is_not_another_streams),
         cmocka_unit_test(a_stream_is_not_destroyed_while_another_thread_records_on_it),
+        cmocka_unit_test(a_block_that_goes_while_it_grows_is_no_block),
         cmocka_unit_test(a_capture_begins_when_no_other_thread_touches_the_stream),
     };
     return cmocka_run_group_tests_name("no_lock_over_driver", tests, NULL, NULL);

@@ -272,6 +272,26 @@ static void free_late(struct slot *slot) {
     slot->at = NULL; /* when it comes back is for the device to say */
 }
 
+/* After the uses by the stream that it was on; those by others are noted. What is new is written. */
+static void resize_block(struct slot *slot, const struct operation *operation) {
+    const size_t before = slot->bytes, now = operation->bytes;
+    weir_stream stream = world.streams[operation->stream].handle;
+    struct model_request request;
+    if (before == 0 || now == 0) return;
+    order(operation->thread, slot->home, operation->stream);
+    model_request_begin(&request, now > before ? now - before : 0);
+    model_will_resize(slot->at, now, stream);
+    enum weir_status status = weir_pool_resize(world.pool, slot->at, now, stream);
+    model_request_end(&request);
+    mix((uint64_t)status);
+    if (status == WEIR_NOT_READY && (now + 511) / 512 > (before + 511) / 512) return;
+    expect_status(status, WEIR_OK, "weir_pool_resize");
+    model_resized(slot->at, now);
+    slot->bytes = now;
+    slot->home = operation->stream;
+    if (slot->written) write_block(slot, operation);
+}
+
 /* ---- operations on a block -------------------------------------------------------------------------------------- */
 
 static void do_to_block(struct slot *slot, const struct operation *operation) {
@@ -281,6 +301,9 @@ static void do_to_block(struct slot *slot, const struct operation *operation) {
         break;
     case PROGRAM_WRITE:
         write_block(slot, operation);
+        break;
+    case PROGRAM_RESIZE:
+        resize_block(slot, operation);
         break;
     case PROGRAM_FREE:
         free_block(slot, slot->home);
@@ -601,9 +624,10 @@ static size_t draw_bytes(uint64_t *chance) {
 }
 
 static enum program_operation draw_use(uint64_t *chance) {
-    static const uint8_t uses[] = {PROGRAM_READ, PROGRAM_READ,       PROGRAM_READ,           PROGRAM_WRITE,
-                                   PROGRAM_FREE, PROGRAM_FREE,       PROGRAM_FREE,           PROGRAM_FREE,
-                                   PROGRAM_FREE, PROGRAM_FREE_AFTER, PROGRAM_FREE_ELSEWHERE, PROGRAM_FREE_LATE};
+    static const uint8_t uses[] = {PROGRAM_RESIZE,   PROGRAM_READ, PROGRAM_READ,       PROGRAM_READ,
+                                   PROGRAM_WRITE,    PROGRAM_FREE, PROGRAM_FREE,       PROGRAM_FREE,
+                                   PROGRAM_FREE,     PROGRAM_FREE, PROGRAM_FREE_AFTER, PROGRAM_FREE_ELSEWHERE,
+                                   PROGRAM_FREE_LATE};
     return uses[below(chance, sizeof uses)];
 }
 

@@ -20,6 +20,7 @@ enum { PROGRAM_MOST_STREAMS = 8, PROGRAM_MOST_THREADS = 8 };
     X(ALLOCATE, "allocate")                                                                                            \
     X(READ, "read")                                                                                                    \
     X(WRITE, "write")                                                                                                  \
+    X(RESIZE, "resize")                                                                                                \
     X(FREE, "free")                                                                                                    \
     X(FREE_ELSEWHERE, "free on another stream")                                                                        \
     X(FREE_AFTER, "free after an event")                                                                               \
