@@ -4,6 +4,7 @@
  * and told of, and bad calls are mixed in. Contents stay right, the walk holds, and in the end nothing is left. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ struct family {
     pthread_mutex_t lock;
     void *hoard; /* of the root; its callback frees it */
     bool over;
+    unsigned steps; /* of the users */
     unsigned failed;
     uint64_t seed;
 };
@@ -34,7 +36,16 @@ static void expect(struct family *family, enum weir_status status, const enum we
 #define ALLOWED(...)                                                                                                   \
     (const enum weir_status[]) { __VA_ARGS__, WEIR_OK }
 
-static bool is_over(const struct family *family) { return __atomic_load_n(&family->over, __ATOMIC_ACQUIRE); }
+/* For the others, which would else keep the users from their work: true for a turn once a user has made a step, false at the end. */
+static bool next_turn(const struct family *family, unsigned *seen) {
+    unsigned steps;
+    while ((steps = __atomic_load_n(&family->steps, __ATOMIC_ACQUIRE)) == *seen) {
+        if (__atomic_load_n(&family->over, __ATOMIC_ACQUIRE)) return false;
+        sched_yield();
+    }
+    *seen = steps;
+    return true;
+}
 static size_t below(uint64_t *chance, size_t limit) { return (size_t)(draw(chance) % limit); }
 static struct weir_pool *a_member(const struct family *family, uint64_t *chance) {
     return family->members[below(chance, MEMBERS)];
@@ -54,6 +65,7 @@ struct user {
     struct family *family;
     uint64_t chance;
     struct block blocks[BLOCKS];
+    struct block outlives; /* its stream */
 };
 
 static void take(struct user *user, struct block *block) {
@@ -119,11 +131,48 @@ static void misbehave(struct user *user, struct block *block) {
                    NULL);
 }
 
+/* A stream that comes and goes with work on it: one of weir's, or one that the pool does not hear of. A block of it outlives it. */
+static void pass_by(struct user *user) {
+    const struct weir__driver *driver = test_device()->driver;
+    const bool foreign = below(&user->chance, 2) == 0;
+    struct block block = {.pool = a_member(user->family, &user->chance), .bytes = 1 + below(&user->chance, 4 * PAGE)};
+    void *at = NULL;
+    OK(weir__device_enter(test_device()));
+    if (foreign)
+        assert_int_equal(driver->stream_create(&block.stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    else
+        OK(weir_stream_create(test_device(), &block.stream));
+    expect(user->family, weir_pool_alloc(block.pool, block.bytes, block.stream, &at), ALLOWED(WEIR_OUT_OF_MEMORY));
+    block.at = at;
+    if (at != NULL) {
+        queue_fill(block.stream, at, block.bytes, 3);
+        const weir_stream other = user->family->streams[below(&user->chance, STREAMS)];
+        weir_event event;
+        OK(weir_event_create(test_device(), false, &event));
+        OK(weir_event_record(test_device(), event, block.stream));
+        OK(weir_stream_wait(test_device(), other, event));
+        OK(weir_event_destroy(test_device(), event));
+        const bool late = below(&user->chance, 2) == 0;
+        if (!late)
+            expect(user->family, weir_pool_free(block.pool, at, below(&user->chance, 2) == 0 ? other : block.stream),
+                   NULL);
+        if (late) user->outlives = (struct block){block.pool, at, block.bytes, other, 3};
+    }
+    if (foreign)
+        assert_int_equal(driver->stream_destroy(block.stream), CUDA_SUCCESS);
+    else
+        OK(weir_stream_destroy(test_device(), block.stream));
+    weir__device_leave(test_device());
+    if (user->outlives.at != NULL) give_back(user, &user->outlives);
+}
+
 static void *use(void *argument) {
     struct user *user = argument;
     for (int i = 0; i < STEPS; i++) {
         struct block *block = &user->blocks[below(&user->chance, BLOCKS)];
+        __atomic_add_fetch(&user->family->steps, 1, __ATOMIC_RELEASE);
         if (below(&user->chance, 20) == 0) misbehave(user, block);
+        if (below(&user->chance, 10) == 0) pass_by(user);
         if (block->at == NULL)
             take(user, block);
         else if (below(&user->chance, 4) == 0)
@@ -142,10 +191,11 @@ static void *use(void *argument) {
 static void *found(void *argument) {
     struct family *family = argument;
     uint64_t chance = family->seed + 100;
-    while (!is_over(family)) {
+    for (unsigned seen = 0; next_turn(family, &seen);) {
         struct weir_sub_pool_options options = {.size = sizeof options,
                                                 .limit_bytes = (1 + below(&chance, PAGES)) * PAGE};
         struct weir_pool *pool = NULL;
+        if (below(&chance, SANITIZED ? 10 : 2) != 0) continue; /* its tables are dear to the thread sanitizer */
         expect(family, weir_pool_create_sub(family->members[0], &options, &pool), NULL);
         if (pool == NULL) continue;
         weir_stream stream = new_stream();
@@ -183,7 +233,7 @@ static bool free_hoard(void *self, struct weir_pool *pool, size_t wanted_bytes) 
 static void *hoard(void *argument) {
     struct family *family = argument;
     uint64_t chance = family->seed + 200;
-    while (!is_over(family)) {
+    for (unsigned seen = 0; next_turn(family, &seen);) {
         void *at = NULL;
         expect(family, weir_pool_add_reclaim(family->members[0], free_hoard, family), NULL);
         expect(family, weir_pool_alloc(family->members[0], 1 + below(&chance, 20 * PAGE), family->streams[0], &at),
@@ -221,7 +271,7 @@ static void *govern(void *argument) {
     uint64_t chance = family->seed + 300;
     char path[64];
     snprintf(path, sizeof path, "/tmp/weir-turmoil-%d", (int)getpid());
-    while (!is_over(family)) {
+    for (unsigned seen = 0; next_turn(family, &seen);) {
         struct weir_pool *pool = a_member(family, &chance);
         const size_t pages = 1 + below(&chance, PAGES);
         switch (below(&chance, 6)) {
