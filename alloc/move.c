@@ -639,8 +639,9 @@ static size_t sort_spare(struct weir__pages *pages) {
 }
 
 static size_t give_spare_back(struct weir_pool *pool, size_t wanted) {
-    const size_t clean = sort_spare(&pool->pages), count = wanted < clean ? wanted : clean;
-    weir__page *pages = calloc(count > 0 ? count : 1, sizeof *pages);
+    const size_t clean = pool->pages.spare_count > 0 ? sort_spare(&pool->pages) : 0;
+    const size_t count = wanted < clean ? wanted : clean;
+    weir__page *pages = count > 0 ? calloc(count, sizeof *pages) : NULL;
     if (pages == NULL) return 0;
     weir__pages_take_spare(&pool->pages, count, pages);
     weir__claim_begin(pool);
@@ -751,12 +752,16 @@ static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t don
     }
 }
 
-/* Unmaps all places of the pages that go. */
+/* Unmaps all places of the pages that go. Where none can, nothing has been claimed, and nobody is told of a change. */
 static enum weir_status take_leave(struct weir_pool *pool, struct leave *leave) {
     weir__page *pages = calloc(pool->pages.limit, sizeof *pages); /* of the homes, in order */
     size_t done = 0, count = 0;
     keep_what_is_held_elsewhere(pool, leave);
     enum weir_status status = claim_leave(pool, leave) && pages != NULL ? WEIR_OK : no_host_memory();
+    if (leave->home_count + leave->stale_count == 0) {
+        free(pages);
+        return status;
+    }
     for (size_t i = 0; pages != NULL && i < leave->home_count; i++)
         for (size_t k = 0; k < leave->homes[i]->bytes / pool->granule; k++)
             pages[count++] = weir__page_at(&pool->pages, weir__place_of(&pool->pages, leave->homes[i]->address) + k);
@@ -789,7 +794,7 @@ static enum weir_status make_spare(struct weir_pool *pool, size_t pages) {
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < donations[i].pages; k++)
                 leave.pages[weir__page_at(&pool->pages, weir__place_of(&pool->pages, donations[i].address) + k)] = GOES;
-        status = take_leave(pool, &leave);
+        if (count + pool->pages.spare_count > 0) status = take_leave(pool, &leave);
     }
     free(leave.pages);
     free(leave.homes);

@@ -7,7 +7,6 @@
 
 #define FIRST_PAUSE_NS   UINT64_C(10000)
 #define LONGEST_PAUSE_NS UINT64_C(500000)
-#define PATIENCE_NS      UINT64_C(100000000) /* so long a waiter may take to come to its look; it may hang at a full queue */
 
 void weir__waiting_change(struct weir_pool *pool) {
     pool->waiters.changes++;
@@ -68,10 +67,7 @@ static void pause_waiting(struct weir_pool *pool, uint64_t *pause_ns) {
 void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *request) {
     if (pool->waiters.oldest == NULL || request->host_function || request->waiter.listed) return;
     weir__order_poll(&pool->order);
-    if (!one_is_to_look(pool, NULL)) return;
-    const uint64_t until_ns = weir__device_now_ns(pool->device) + PATIENCE_NS;
-    for (uint64_t pause_ns = FIRST_PAUSE_NS;
-         one_is_to_look(pool, NULL) && weir__device_now_ns(pool->device) < until_ns;) {
+    for (uint64_t pause_ns = FIRST_PAUSE_NS; one_is_to_look(pool, NULL);) {
         pthread_cond_broadcast(&pool->changed);
         pause_waiting(pool, &pause_ns);
     }
@@ -116,8 +112,8 @@ enum weir_status weir__wait_for_change(struct weir_pool *pool, struct weir__requ
     weir__begin_host_wait(pool, request);
     join(pool, waiter);
     waiter->seen = weir__waiting_changes(pool);
+    enum weir_status status = make_marks(pool, request); /* which may hang at a full queue: nobody waits for that */
     waiter->asleep = true;
-    enum weir_status status = make_marks(pool, request);
     if (status == WEIR_OK) status = sleep_until_change(pool, request);
     waiter->asleep = false;
     waiter->seen = weir__waiting_changes(pool);

@@ -103,13 +103,22 @@ static void *ask(void *argument) {
 
 bool is_answered(struct asker *asker) { return __atomic_load_n(&asker->answered, __ATOMIC_ACQUIRE); }
 
+static unsigned askers_asleep(struct weir_pool *pool) {
+    unsigned asleep = 0;
+    weir__pool_lock(pool);
+    for (const struct weir__waiter *waiter = pool->waiters.oldest; waiter != NULL; waiter = waiter->younger)
+        asleep += waiter->asleep;
+    weir__pool_unlock(pool);
+    return asleep;
+}
+
 struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
     struct asker *asker = calloc(1, sizeof *asker);
     assert_non_null(asker);
-    const uint64_t waits = stats_of(pool).host_waits;
+    const unsigned asleep = askers_asleep(pool);
     *asker = (struct asker){.pool = pool, .bytes = bytes, .stream = stream};
     assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
-    while (stats_of(pool).host_waits == waits) assert_false(is_answered(asker));
+    while (askers_asleep(pool) == asleep) assert_false(is_answered(asker));
     return asker;
 }
 

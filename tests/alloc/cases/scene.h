@@ -27,7 +27,8 @@ bool join_opener(struct opener *opener);
 
 /* A request in a thread of its own. */
 struct asker;
-/* Comes back once the request waits on the host. No stream (NULL): it names none. */
+/* Comes back once the request waits on the host, and looks at every change from then on. No stream (NULL): it names none. Needs: a pool
+ * that shares idle memory and is not deterministic. */
 struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream);
 bool is_answered(struct asker *asker);
 /* Until one of the two is answered, which may be the same. */

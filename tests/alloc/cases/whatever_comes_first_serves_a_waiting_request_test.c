@@ -2,6 +2,7 @@
 /* A request that waits on the host is served by the first memory that is enough for it: of whatever stream, freed by
  * whatever thread, in whatever pool of the family. What it happened to look at first may stand for ever. Of several the one
  * that has waited longest comes first. All runs under the watch. */
+#include <sched.h>
 #include <stdlib.h>
 
 #include "tests/alloc/cases/scene.h"
@@ -248,6 +249,58 @@ static void whichever_pool_of_the_family_can_give_serves(void **state) {
     with_shared_pools(256 * MIB, serve_by_any_member);
 }
 
+/* Looks at marks, by all threads. */
+static const struct weir__driver *real;
+static struct weir__driver counting;
+static unsigned looks;
+
+static CUresult counted_query(CUevent event) {
+    __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+    return real->event_query(event);
+}
+
+static void await_looks(unsigned more) {
+    const unsigned since = __atomic_load_n(&looks, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&looks, __ATOMIC_RELAXED) < since + more) sched_yield();
+}
+
+static uint64_t changes_of(struct weir_pool *pool) {
+    weir__pool_lock(pool);
+    const uint64_t changes = pool->waiters.changes;
+    weir__pool_unlock(pool);
+    return changes;
+}
+
+/* Asked again and again, a pool that can give nothing is as it was: else each question would be a change, and the next look. */
+static void ask_in_vain(struct weir_pool *parent) {
+    enum { LOOKS = 50 };
+    struct weir_pool *member = open_member(parent, "member");
+    void *block = alloc(member, 200 * MIB, s1);
+    synchronize();
+    struct gate *gate = put_gate(s1);
+    queue_fill(s1, block, 200 * MIB, 0xAA);
+    OK(weir_pool_free(member, block, s1));
+    real = test_device()->driver;
+    counting = *real;
+    counting.event_query = counted_query;
+    test_device()->driver = &counting;
+    struct asker *asker = start_asking(parent, 100 * MIB, s0);
+    await_looks(LOOKS);
+    const uint64_t changes = changes_of(member);
+    await_looks(LOOKS);
+    assert_int_equal(changes_of(member), changes);
+    open_gate(gate);
+    expect_served(asker);
+    test_device()->driver = real;
+    close_pool(member);
+    synchronize();
+}
+
+static void a_pool_that_can_give_nothing_is_left_in_peace(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, ask_in_vain);
+}
+
 static int open_streams(void **state) {
     (void)state;
     s0 = new_stream();
@@ -266,6 +319,7 @@ int main(void) {
         cmocka_unit_test(one_whom_it_is_not_enough_for_holds_nobody_up),
         cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
         cmocka_unit_test(whichever_pool_of_the_family_can_give_serves),
+        cmocka_unit_test(a_pool_that_can_give_nothing_is_left_in_peace),
     };
     return cmocka_run_group_tests_name("whatever_comes_first_serves_a_waiting_request", tests, open_streams, NULL);
 }
