@@ -74,9 +74,17 @@ static void take(struct user *user, struct block *block) {
     *block = (struct block){.pool = a_member(user->family, chance), .bytes = 1 + below(chance, 12 * PAGE)};
     block->stream = user->family->streams[below(chance, STREAMS)];
     block->value = (unsigned char)below(chance, 256);
-    const enum weir_status status = below(chance, 4) == 0
-                                        ? weir_pool_alloc_any(block->pool, block->bytes, &at)
-                                        : weir_pool_alloc(block->pool, block->bytes, block->stream, &at);
+    enum weir_status status;
+    switch (below(chance, 6)) {
+    case 0:
+        status = weir_pool_alloc_any(block->pool, block->bytes, &at);
+        break;
+    case 1:
+        status = weir_pool_alloc_aligned(block->pool, block->bytes, (size_t)1 << below(chance, 17), block->stream, &at);
+        break;
+    default:
+        status = weir_pool_alloc(block->pool, block->bytes, block->stream, &at);
+    }
     expect(user->family, status, ALLOWED(WEIR_OUT_OF_MEMORY));
     if ((status == WEIR_OK) != (at != NULL)) expect(user->family, WEIR_BROKEN, NULL);
     block->at = at;
@@ -109,6 +117,24 @@ static void give_back(struct user *user, struct block *block) {
         expect(user->family, weir_pool_free(block->pool, block->at, block->stream), NULL);
     }
     block->at = NULL;
+}
+
+static void resize(struct user *user, struct block *block) {
+    const size_t bytes = 1 + below(&user->chance, 12 * PAGE);
+    queue_check(block->stream, block->at, block->bytes, block->value);
+    const enum weir_status status = weir_pool_resize(block->pool, block->at, bytes, block->stream);
+    expect(user->family, status, ALLOWED(WEIR_NOT_READY));
+    if (status != WEIR_OK) return;
+    block->bytes = bytes;
+    queue_fill(block->stream, block->at, bytes, block->value);
+}
+
+/* Its addresses keep their pages until after it is freed. */
+static void free_registered(struct user *user, struct block *block) {
+    const struct block registered = *block;
+    expect(user->family, weir_pool_register(block->pool, block->at, block->bytes), NULL);
+    give_back(user, block);
+    expect(user->family, weir_pool_unregister(registered.pool, registered.at, registered.bytes), NULL);
 }
 
 static void misbehave(struct user *user, struct block *block) {
@@ -175,6 +201,10 @@ static void *use(void *argument) {
         if (below(&user->chance, 10) == 0) pass_by(user);
         if (block->at == NULL)
             take(user, block);
+        else if (below(&user->chance, 5) == 0)
+            resize(user, block);
+        else if (below(&user->chance, 10) == 0)
+            free_registered(user, block);
         else if (below(&user->chance, 4) == 0)
             expect(user->family,
                    weir_pool_note(block->pool, block->at, user->family->streams[below(&user->chance, STREAMS)]), NULL);
