@@ -158,6 +158,7 @@ enum weir_status weir_pool_unregister(struct weir_pool *pool, const void *addres
         count_places(pool, registration, false);
         if (pool->registered.counts != NULL)
             settle_again(pool, span_of(pool, registration->address, registration->bytes));
+        weir__waiting_change(pool);
         free(registration);
     }
     weir__pool_end(pool);

@@ -2,7 +2,7 @@
 /* Requests that wait on the host, each for whatever serves it first.
  *
  * change   what a waiting request may be served by: a block came back, a mark passed, another call's claim ended, the limit
- *          was changed, another pool of the family has something to give
+ *          was changed, pages need not keep their addresses any more, another pool of the family has something to give
  * waiter   a request, from its first such wait until it is answered
  * look     it tries the ladder again
  *

@@ -136,6 +136,35 @@ static void what_another_thread_frees_serves(void **state) {
     }
 }
 
+/* Idle pages that must keep their addresses are too scattered for the request, until they need not. */
+static void serve_by_what_may_move_again(struct weir_pool *pool) {
+    void *a = alloc(pool, 128 * MIB, s1), *kept[2], *post;
+    kept[0] = alloc(pool, 60 * MIB, s3);
+    post = alloc(pool, 1 * MIB, s3);
+    kept[1] = alloc(pool, 60 * MIB, s3);
+    synchronize();
+    struct gate *gate = put_gate(s1);
+    queue_fill(s1, a, 128 * MIB, 0xAA);
+    OK(weir_pool_free(pool, a, s1));
+    for (int i = 0; i < 2; i++) {
+        OK(weir_pool_register(pool, kept[i], 60 * MIB));
+        OK(weir_pool_free(pool, kept[i], s3));
+    }
+    struct asker *asker = start_asking(pool, 110 * MIB, NULL);
+    for (int i = 0; i < 2; i++) OK(weir_pool_unregister(pool, kept[i], 60 * MIB));
+    await_one(asker, asker);
+    assert_false(lies_in(asker, a, 128 * MIB));
+    expect_served(asker);
+    open_gate(gate);
+    OK(weir_pool_free(pool, post, s3));
+    synchronize();
+}
+
+static void pages_that_may_move_again_serve(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_by_what_may_move_again);
+}
+
 /* ---- several requests ----------------------------------------------------------------------------------------------- */
 
 /* What ends is enough for one of two: the one that came first. The gates are opened in both orders. */
@@ -315,6 +344,7 @@ int main(void) {
         cmocka_unit_test(a_stream_that_stands_does_not_keep_another_ones_memory),
         cmocka_unit_test(the_first_page_that_is_whole_serves),
         cmocka_unit_test(what_another_thread_frees_serves),
+        cmocka_unit_test(pages_that_may_move_again_serve),
         cmocka_unit_test(the_one_that_has_waited_longest_comes_first),
         cmocka_unit_test(one_whom_it_is_not_enough_for_holds_nobody_up),
         cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
