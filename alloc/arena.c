@@ -11,12 +11,11 @@ enum weir_status weir__arena_open(struct weir_pool *pool, uintptr_t base, size_t
     return WEIR_OK;
 }
 
-/* Writes an extent down as the one that lies over its pages' first bytes. Nobody asks where nothing ever was. */
+/* Writes an extent down as the one that lies over its pages' first bytes. Nobody asks where nothing is mapped, nor about to be. */
 static void own(struct weir_pool *pool, struct weir__extent *extent) {
     struct weir__pages *pages = &pool->pages;
-    const bool bare = (extent->state == WEIR__MOVING ? extent->was : extent->state) == WEIR__BARE;
     if (extent->previous == NULL) pool->first = extent;
-    if (bare && !extent->stale) return;
+    if (extent->state == WEIR__BARE && !extent->stale) return;
     uint32_t place = weir__place_of(pages, weir__page_ceil(pages, extent->address));
     const uint32_t end = weir__place_of(pages, weir__page_ceil(pages, weir__extent_end(extent)));
     for (; place < end; place++) pages->extent_at[place] = extent;

@@ -66,8 +66,10 @@ static bool take_ordered(struct weir_pool *pool, const struct weir__request *req
                          struct weir__choice *choice) {
     (void)seen;
     choice->idle = best_ordered(pool, request);
+    if (choice->idle == NULL) return false;
     choice->step = WEIR__TAKE;
-    return choice->idle != NULL;
+    choice->window.begin = weir__place_within(choice->idle, request->bytes, request->alignment, pool->granule);
+    return true;
 }
 
 /* What fronts keep may be what fits, or become it with its neighbours. */
@@ -90,6 +92,7 @@ struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct wei
                                  .pages = &pool->pages,
                                  .seen = pool->seen,
                                  .round = &pool->round,
+                                 .keeps = pool->plan.repeats,
                                  .usable = usable_of(asker, use),
                                  .can_unmap = can_unmap};
 }
@@ -169,6 +172,43 @@ static bool take_complete(struct weir_pool *pool, const struct weir__request *re
                           struct weir__choice *choice) {
     return (weir__order_poll(&pool->order) && take_again(pool, request, seen, choice)) ||
            (weir__order_poll_streams(&pool->order) && take_again(pool, request, seen, choice));
+}
+
+/* ---- where the pass before went --------------------------------------------------------------------------------- */
+
+static bool take_again_at(struct weir_pool *pool, const struct weir__request *request, uintptr_t begin,
+                          enum weir__use use, struct weir__choice *choice) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    const struct weir__ground ground = weir__ladder_ground(pool, &asker, use);
+    const struct weir__window window = weir__place_again(&ground, begin, request->bytes);
+    if (window.first == NULL) return false;
+    const bool inside = window.first->state == WEIR__IDLE && weir__extent_end(window.first) >= begin + request->bytes;
+    choice->step = inside && use == WEIR__USE_ORDERED ? WEIR__TAKE : WEIR__MAP;
+    choice->idle = window.first;
+    choice->window = window;
+    choice->use = use;
+    return true;
+}
+
+static bool go_again(struct weir_pool *pool, const struct weir__request *request, uintptr_t begin,
+                     struct weir__choice *choice) {
+    if (begin == 0 || begin % request->alignment != 0) return false;
+    if (take_again_at(pool, request, begin, WEIR__USE_ORDERED, choice)) return true;
+    if (weir__order_poll(&pool->order)) {
+        weir__settle_complete(pool);
+        if (take_again_at(pool, request, begin, WEIR__USE_ORDERED, choice)) return true;
+    }
+    return request->slot != pool->order.any && take_again_at(pool, request, begin, WEIR__USE_ANY, choice);
+}
+
+/* What the pass before did, if it takes no memory call; another place would be in the way of those that are planned. */
+static bool as_before(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                      struct weir__choice *choice) {
+    (void)seen;
+    const struct weir__planned *planned = weir__plan_next(&pool->plan, request->bytes, request->slot);
+    if (planned == NULL || request->host_function) return false;
+    return go_again(pool, request, weir__plan_address(&pool->plan, planned, 0), choice) ||
+           go_again(pool, request, weir__plan_address(&pool->plan, planned, 1), choice);
 }
 
 /* ---- windows that lack pages ------------------------------------------------------------------------------------ */
@@ -373,17 +413,17 @@ static bool give_pages_back(struct weir_pool *pool, const struct weir__request *
 
 typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                      struct weir__choice *choice);
-#define DRIVERLESS_STEPS 2
+#define DRIVERLESS_STEPS 3
 
-static step_fn *const latency_steps[] = {take_ordered,   take_drained, return_ordered,  take_complete, take_new_pages,
-                                         wait_on_device, move_pages,   give_pages_back, NULL};
-static step_fn *const footprint_steps[] = {take_ordered,   take_drained, return_ordered,  take_complete, wait_on_device,
-                                           take_new_pages, move_pages,   give_pages_back, NULL};
-static step_fn *const any_steps[] = {take_ordered,  take_drained,  return_ordered,  take_complete, take_new_pages,
-                                     move_complete, wait_in_place, give_pages_back, NULL};
+static step_fn *const latency_steps[] = {as_before,      take_ordered,   take_drained, return_ordered,  take_complete,
+                                         take_new_pages, wait_on_device, move_pages,   give_pages_back, NULL};
+static step_fn *const footprint_steps[] = {as_before,      take_ordered,   take_drained, return_ordered,  take_complete,
+                                           wait_on_device, take_new_pages, move_pages,   give_pages_back, NULL};
+static step_fn *const any_steps[] = {as_before,      take_ordered,  take_drained,  return_ordered,  take_complete,
+                                     take_new_pages, move_complete, wait_in_place, give_pages_back, NULL};
 
 /* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
-static step_fn *const graph_steps[] = {take_ordered, take_drained, take_new_pages, NULL};
+static step_fn *const graph_steps[] = {as_before, take_ordered, take_drained, take_new_pages, NULL};
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request) {
     struct weir__choice choice = {0};

@@ -48,6 +48,7 @@ static void mark_moving(struct weir_pool *pool, struct weir__extent *extent) {
     extent->was = extent->state;
     extent->state = WEIR__MOVING;
     if (extent->was == WEIR__IDLE) pool->moving_bytes += extent->bytes;
+    weir__own(pool, extent);
 }
 
 static void unclaim(struct weir_pool *pool, struct weir__extent *extent) {

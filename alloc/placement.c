@@ -93,6 +93,12 @@ static void add_lack(struct measure *measure, size_t count) {
     measure->in_run = true;
 }
 
+/* Where mappings are to stay, one that goes is dearer than all of the window elsewhere. */
+static size_t cost_of_unmapping(const struct weir__ground *ground, const struct weir__window *window) {
+    if (!ground->keeps) return COST_OF_UNMAPPING;
+    return (window->bytes / ground->granule + 2) * COST_OF_MAPPING + COST_OF_RUN;
+}
+
 /* Adds what the window needs in a bare piece, of which [from, to) is in it; stops when it costs more than `most`. */
 static void add_bare(const struct weir__ground *ground, const struct weir__extent *piece, uintptr_t from, uintptr_t to,
                      size_t most, struct measure *measure) {
@@ -104,7 +110,8 @@ static void add_bare(const struct weir__ground *ground, const struct weir__exten
     }
     struct weir__window *window = &measure->window;
     const struct weir__pages *pages = ground->pages;
-    const size_t to_unmap = ground->can_unmap(ground->usable.context, piece) ? COST_OF_UNMAPPING : CANT_BE_HAD;
+    const size_t to_unmap =
+        ground->can_unmap(ground->usable.context, piece) ? cost_of_unmapping(ground, window) : CANT_BE_HAD;
     const uint32_t first = weir__place_of(pages, floor), behind = first + (uint32_t)count;
     const uint32_t begin = weir__place_of(pages, floor_to(window->begin, ground->granule));
     const uint32_t end = weir__place_of(pages, ceil_to(window->begin + window->bytes, ground->granule));
@@ -214,6 +221,24 @@ struct weir__window weir__place_window(const struct weir__ground *ground, size_t
         at = run.last;
     }
     return best;
+}
+
+/* The unused piece that holds an address whose page is mapped, or NULL. Nothing is written down of places that are not mapped. */
+static struct weir__extent *piece_at(const struct weir__ground *ground, uintptr_t address) {
+    const uint32_t place = weir__place_of(ground->pages, floor_to(address, ground->granule));
+    if (weir__page_at(ground->pages, place) == 0) return NULL;
+    struct weir__extent *piece = ground->pages->extent_at[place];
+    while (piece != NULL && weir__extent_end(piece) <= address) piece = piece->next;
+    return piece;
+}
+
+struct weir__window weir__place_again(const struct weir__ground *ground, uintptr_t begin, size_t bytes) {
+    struct weir__window window = {.cost = weir__cost_of_returning(ground, bytes)};
+    struct weir__extent *first = piece_at(ground, begin), *piece = first;
+    while (joins(ground, piece) && weir__extent_end(piece) < begin + bytes) piece = piece->next;
+    if (joins(ground, piece)) try_window(ground, first, begin, bytes, &window);
+    if (window.lacking > 0) window.first = NULL;
+    return window;
 }
 
 /* ---- donors ----------------------------------------------------------------------------------------------------- */

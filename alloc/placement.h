@@ -30,6 +30,7 @@ struct weir__ground {
     uint32_t *seen; /* by page: the round in which it was counted; room for pages->limit + 1 */
     uint32_t *round;
     struct weir__usable usable;
+    bool keeps; /* mappings are to stay where they are, unless there is no other window */
     bool (*can_unmap)(const void *context, const struct weir__extent *stale); /* its old mappings are used no more */
 };
 
@@ -61,6 +62,8 @@ struct weir__window weir__place_window(const struct weir__ground *ground, size_t
                                        size_t most_cost);
 /* Gives: the window of `bytes` that begins with `first`; .first NULL when not all of it may be used. */
 struct weir__window weir__place_at(const struct weir__ground *ground, struct weir__extent *first, size_t bytes);
+/* Gives: the window [begin, begin + bytes) where it needs no memory call; else .first is NULL. */
+struct weir__window weir__place_again(const struct weir__ground *ground, uintptr_t begin, size_t bytes);
 /* The most that a window can cost of which all pages come back; less than one that lacks a page. */
 size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes);
 

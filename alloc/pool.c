@@ -652,6 +652,8 @@ enum weir_status weir_pool_mark_iteration(struct weir_pool *pool) {
     if (status != WEIR_OK) return status;
     weir__pool_begin(pool);
     pool->iteration++;
+    weir__plan_turn(&pool->plan, __atomic_load_n(&pool->pages.memory_calls, __ATOMIC_RELAXED));
+    weir__give_excess_back(pool); /* and opens the fronts, or shuts them */
     weir__trace_iteration(pool->trace);
     weir__pool_end(pool);
     return WEIR_OK;

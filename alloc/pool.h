@@ -32,6 +32,7 @@
 #include "alloc/order.h"
 #include "alloc/pages.h"
 #include "alloc/placement.h"
+#include "alloc/plan.h"
 #include "alloc/reclaim.h"
 #include "alloc/registered.h"
 #include "alloc/spent.h"
@@ -124,6 +125,7 @@ struct weir_pool {
                                       neighbour, oldest first */
     struct weir__queue stale;      /* bare extents with old mappings, oldest first */
     uint32_t *seen, round;         /* of windows, see placement.h */
+    struct weir__plan plan;        /* what the iterations repeat */
     double page_ns;                /* what mapping a page takes, of late; 0: not known */
     size_t idle_pages;             /* whole pages of idle extents that are not fixed, */
     size_t fixed_pages;            /* and of those that are */
@@ -221,7 +223,7 @@ static inline uint64_t weir__stamp(struct weir_pool *pool) {
 }
 /* Takes an idle or bare extent out of its index. */
 void weir__unused_remove(struct weir_pool *pool, struct weir__extent *extent);
-/* Writes a used extent down as the one over its pages. */
+/* Writes an extent down as the one over its pages. */
 void weir__own(struct weir_pool *pool, struct weir__extent *extent);
 /* Cuts [begin, begin + bytes) out of an unused extent and takes it out of its index; what is left stays there.
  * Needs: a reserve of two. Gives: the middle; NULL without host memory, nothing has changed. */
@@ -230,7 +232,7 @@ struct weir__extent *weir__carve(struct weir_pool *pool, struct weir__extent *ex
 /* ---- the ladder (ladder.c): what to do next; reads the pool, changes nothing ----------------------------------- */
 
 enum weir__step {
-    WEIR__TAKE,      /* hand out a part of `idle` */
+    WEIR__TAKE,      /* hand out a part of `idle`, from window.begin on */
     WEIR__MAP,       /* claim `window`, make the stream wait for its idle pieces, map pages where it lacks them */
     WEIR__GIVE_BACK, /* give `created` complete pages back to the driver, so that as many can be taken elsewhere */
     WEIR__WAIT_HOST, /* the host waits until `idle` is complete */

@@ -22,14 +22,14 @@ static enum weir_status shared_open(struct weir_pool *pool) {
 static void shared_close(struct weir_pool *pool) {
     weir__pages_close(&pool->pages);
     free(pool->seen);
+    weir__plan_clear(&pool->plan);
 }
 
-static enum weir_status take(struct weir_pool *pool, const struct weir__request *request, struct weir__extent *idle,
-                             struct weir__extent **out) {
+static enum weir_status take(struct weir_pool *pool, const struct weir__request *request,
+                             const struct weir__choice *choice, struct weir__extent **out) {
     if (!weir__extent_reserve(&pool->store, 2))
         return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for the pool's extents");
-    const uintptr_t at = weir__place_within(idle, request->bytes, request->alignment, pool->granule);
-    struct weir__extent *block = weir__carve(pool, idle, at, request->bytes);
+    struct weir__extent *block = weir__carve(pool, choice->idle, choice->window.begin, request->bytes);
     if (block == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
     assert(weir__order_extent_is_ordered(&pool->order, request->slot, block));
     weir__order_untag(&pool->order, block);
@@ -90,7 +90,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
     size_t given_back = 0;
     switch (choice->step) {
     case WEIR__TAKE:
-        return take(pool, request, choice->idle, out);
+        return take(pool, request, choice, out);
     case WEIR__MAP:
         if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
         return weir__move(pool, request, choice, out);
@@ -122,6 +122,7 @@ static enum weir_status shared_alloc(struct weir_pool *pool, struct weir__reques
         struct weir__choice choice = weir__ladder_next(pool, request);
         status = take_step(pool, request, &choice, out);
     }
+    if (status == WEIR_OK) weir__plan_add(&pool->plan, request->bytes, request->slot, (*out)->address);
     return status;
 }
 

@@ -85,6 +85,7 @@ static int add_subject(const char *argument, const struct subject *as) {
     for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && as->laws[i];
     subject->blind = trace.has_work && as->blind;
     subject->repeats = goal_trace_repeats(&trace);
+    subject->steady_from = subject->repeats ? goal_third_of_the_same(&trace) : 3;
     subject->family = goal_family(subject->name, subject->repeats);
     trace_free(&trace);
     bench.subject_count++;
@@ -209,8 +210,11 @@ static bool begin(struct row *row) {
     char law[32] = "--clock=none";
     if (row->law != NULL) snprintf(law, sizeof law, "--law=%s", row->law);
     const bool coarse = row->blind && !row->probes;
-    char *arguments[12] = {bench.replay, as_argument(row->subject->path), policy, as_argument("--jobs=1"), json, law};
-    size_t count = 6;
+    char steady[32];
+    snprintf(steady, sizeof steady, "--steady-from=%zu", row->subject->steady_from);
+    char *arguments[13] = {bench.replay, as_argument(row->subject->path), policy, as_argument("--jobs=1"), json, law,
+                           steady};
+    size_t count = 7;
     if (!row->probes) arguments[count++] = as_argument("--scan");
     if (!row->probes && row->law != NULL) arguments[count++] = as_argument("--honest=1%");
     if (row->blind) arguments[count++] = as_argument("--blind");

@@ -18,6 +18,7 @@ struct subject {
     bool laws[LAWS]; /* all false: it has no work */
     bool blind;      /* weir is also measured without the program's events and waits */
     bool repeats;
+    size_t steady_from; /* the pass after which nothing is left to learn, or the third */
     enum family family;
     double live_bytes;
     size_t operations;

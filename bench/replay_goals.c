@@ -56,6 +56,12 @@ bool goal_trace_repeats(const struct trace *trace) {
     return true;
 }
 
+size_t goal_third_of_the_same(const struct trace *trace) {
+    static uint64_t sums[MOST_PASSES];
+    const bool first_is_the_same = sum_passes(trace, sums) >= 2 && sums[0] == sums[1];
+    return first_is_the_same ? 3 : 4;
+}
+
 enum family goal_family(const char *name, bool repeats) {
     const char *slash = strrchr(name, '/');
     if (strncmp(slash != NULL ? slash + 1 : name, "moe-", 4) == 0) return FAMILY_MOE;

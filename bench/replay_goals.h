@@ -21,6 +21,8 @@ extern const char *const family_names[FAMILIES];
 /* Whether all passes from the second to the last but one ask for the same: two at least. A pass begins at an `i`; the first makes
  * what lasts, and the last gives it back. */
 bool goal_trace_repeats(const struct trace *trace);
+/* The pass, from 1 on, which is the third of the same in a trace that repeats. */
+size_t goal_third_of_the_same(const struct trace *trace);
 /* NAME may have its group before a '/'. Dense: not moe-*, and it repeats. */
 enum family goal_family(const char *name, bool repeats);
 

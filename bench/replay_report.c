@@ -252,10 +252,10 @@ static void put_point(const struct row *row, const json_t *point, double capacit
 
 void put_steady(const struct results *results) {
     size_t met[2] = {0, 0};
-    printf(
-        "\nFrom the third pass on, where passes repeat exactly: memory calls and host waits, goal 0 of each; -: out of "
-        "memory before.\n  %-40s %-7s",
-        "", "law");
+    printf("\nFrom the third of the same passes on, where they repeat exactly: memory calls and host waits, goal 0 of "
+           "each; -: out of "
+           "memory before.\n  %-40s %-7s",
+           "", "law");
     for (size_t point = 0; point < GOAL_POINTS; point++) printf(" %10.2f x live", goal_capacities[point]);
     printf("\n");
     take_points(results, put_point, met);

@@ -165,7 +165,9 @@ struct weir_block {
  * Fails: WEIR_INVALID when the address lies in no live block of this pool, WEIR_OUT_OF_HOST_MEMORY; *out is as it was. */
 WEIR_API enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
 
-/* Marks the start of an iteration (a training step), for the trace and the reports. */
+/* Marks the start of an iteration (a training step), for the trace and the reports, and so that the pool learns: from the third
+ * iteration on that makes the same requests in the same order (the fifth, where blocks outlive their iteration), each goes where it
+ * went before, and no memory call is made. Where iterations are not marked, or differ, nothing is learned. */
 WEIR_API enum weir_status weir_pool_mark_iteration(struct weir_pool *pool);
 
 /* Gives held memory that is idle and complete back to the driver until held <= target_bytes, or no more can be given.

@@ -13,6 +13,7 @@
 #include "model.h"
 #include "support.h"
 
+enum { ITERATION_ENDS = 2 }; /* the way of a look */
 enum { SLOTS = 64, SPARE_SLOT = SLOTS, LOOK_EVERY = 64 };
 #define WAIT_LIMIT_NS UINT64_C(100000000000) /* no work takes so long */
 
@@ -553,12 +554,19 @@ static void sum_of_streams(void) {
     same_sum("pages moved", sum.pages_moved, all.pages_moved);
 }
 
-static void look(void) {
+static void free_all(void) {
+    for (int i = 0; i < SLOTS; i++)
+        if (world.slots[i].at != NULL) free_block(&world.slots[i], world.slots[i].home);
+}
+
+static void look(const struct operation *operation) {
     char text[4096];
     walk();
     if (!world.plan->real_threads) sum_of_streams();
     if (weir_pool_report(world.pool, text, sizeof text) == 0) model_fail("the report is empty");
-    EXPECT(WEIR_OK, weir_pool_mark_iteration(world.pool));
+    if (operation->way % 2 == 0) EXPECT(WEIR_OK, weir_pool_mark_iteration(world.pool));
+    if (operation->way == ITERATION_ENDS && !world.plan->real_threads)
+        free_all(); /* the next one finds what this one found */
 }
 
 /* ---- one operation ---------------------------------------------------------------------------------------------- */
@@ -595,7 +603,7 @@ static void operate(const struct operation *operation) {
         bad_call(slot, operation);
         break;
     case PROGRAM_LOOK:
-        look();
+        look(operation);
         break;
     default:
         block_operation(slot, operation);
@@ -652,6 +660,11 @@ static enum program_operation draw_kind(uint64_t *chance, const struct slot *slo
     return slot->at == NULL ? PROGRAM_ALLOCATE : draw_use(chance);
 }
 
+/* What an iteration does that the next one does not find undone. */
+static bool is_for_good(uint8_t kind) {
+    return kind == PROGRAM_REPLACE || kind == PROGRAM_OTHERS || kind == PROGRAM_LIMIT;
+}
+
 static struct operation draw_operation(unsigned thread) {
     uint64_t *chance = &world.chance[thread];
     struct operation operation = {.thread = (uint8_t)thread,
@@ -661,14 +674,26 @@ static struct operation draw_operation(unsigned thread) {
                                   .work = (uint32_t)draw(chance),
                                   .bytes = draw_bytes(chance)};
     operation.kind = (uint8_t)draw_kind(chance, &world.slots[operation.slot]);
-    if (world.done % LOOK_EVERY == LOOK_EVERY - 1) operation.kind = PROGRAM_LOOK;
+    if (world.plan->period > 0 && is_for_good(operation.kind)) operation.kind = PROGRAM_ORDER;
+    if (world.done % LOOK_EVERY == LOOK_EVERY - 1) {
+        operation.kind = PROGRAM_LOOK;
+        operation.way = 0;
+        if (world.plan->period > 0) operation.way = (world.done + 1) % world.plan->period == 0 ? ITERATION_ENDS : 1;
+    }
+    return operation;
+}
+
+static struct operation next_operation(unsigned thread) {
+    if (world.plan->period == 0 || world.done < world.plan->period) return draw_operation(thread);
+    struct operation operation = world.journal->operations[world.done - world.plan->period];
+    operation.thread = (uint8_t)thread;
     return operation;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 static void draw_and_do(unsigned thread) {
-    struct operation operation = draw_operation(thread);
+    const struct operation operation = next_operation(thread);
     world.journal->operations[world.journal->count++] = operation;
     world.done++;
     operate(&operation);
@@ -734,8 +759,7 @@ static void open_world(void) {
 
 /* With all blocks given back nothing is left, anywhere. */
 static void close_world(void) {
-    for (int i = 0; i < SLOTS; i++)
-        if (world.slots[i].at != NULL) free_block(&world.slots[i], world.slots[i].home);
+    free_all();
     synchronize_all();
     walk();
     model_compare(world.pool, world.refusals, world.empty);

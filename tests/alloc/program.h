@@ -57,6 +57,7 @@ struct plan {
     size_t limit_bytes, capacity_bytes;
     const char *watch; /* "abort", or "off": then the model alone looks */
     size_t operations;
+    size_t period; /* so many operations come again and again, an iteration each; 0: all are drawn */
 };
 
 /* What a run leaves, in memory that outlives its process. */

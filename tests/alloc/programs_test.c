@@ -48,15 +48,17 @@ static const struct settings standard = {.first = 1,
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-/* Half of the programs have threads of their own, half are deterministic, a third have a pool as large as the device, and of
- * every eighth the pages must not move. */
+/* Half of the programs have threads of their own, half are deterministic, half repeat; a third have a pool as large as the device, and
+ * of every eighth the pages must not move. */
 static struct plan plan_of(const struct settings *settings, uint64_t seed) {
     uint64_t chance = seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
     draw(&chance);
     size_t limit = 24 + draw(&chance) % 120;
     size_t capacity = draw(&chance) % 3 == 0 ? limit : 4096;
+    static const size_t periods[] = {0, 0, 64, 320};
     const bool by_clock = draw(&chance) % 2, deterministic = draw(&chance) % 2, footprint = draw(&chance) % 2;
     const bool movable = draw(&chance) % 8 != 0;
+    const size_t period = periods[draw(&chance) % (sizeof periods / sizeof *periods)];
     if (settings->limit_pages > 0) limit = settings->limit_pages;
     if (settings->capacity_pages > 0) capacity = settings->capacity_pages;
     if (limit > capacity) limit = capacity;
@@ -74,6 +76,7 @@ static struct plan plan_of(const struct settings *settings, uint64_t seed) {
         .capacity_bytes = capacity * PAGE,
         .watch = settings->watch,
         .operations = settings->operations,
+        .period = period,
     };
 }
 
@@ -373,7 +376,8 @@ static void a_program_that_fails_is_made_short(void **state) {
     settings.watch = "off";
     settings.policy = WEIR_POLICY_FOOTPRINT;
     settings.turns = settings.deterministic = 0;
-    const struct plan plan = plan_of(&settings, 5);
+    struct plan plan = plan_of(&settings, 6);
+    plan.period = 0;
     struct journal *journal = new_journal(plan.operations);
     setenv("WEIR_MUTATE", "device_wait", 1);
     assert_false(run(&plan, NULL, 0, journal, true));

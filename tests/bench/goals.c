@@ -122,6 +122,21 @@ static void passes_that_ask_for_the_same_repeat(void **state) {
     assert_false(goal_trace_repeats(&trace));
 }
 
+static void the_third_of_the_same_is_counted_from_the_first_that_is_like_the_others(void **state) {
+    (void)state;
+    make_passes(6);
+    assert_int_equal(goal_third_of_the_same(&trace), 4); /* the first makes what lasts */
+    memset(&trace, 0, sizeof trace);
+    trace.ops = ops;
+    for (uint32_t pass = 0; pass < 5; pass++) {
+        put(OP_ITERATION, 0, 0, 0);
+        put(OP_ALLOC, pass, 0, 512);
+        put(OP_FREE, pass, 0, 0);
+    }
+    assert_true(goal_trace_repeats(&trace));
+    assert_int_equal(goal_third_of_the_same(&trace), 3);
+}
+
 static void one_difference_in_one_pass_is_seen(void **state) {
     (void)state;
     make_passes(6);
@@ -149,6 +164,7 @@ int main(void) {
         cmocka_unit_test(goals_hang_on_family_and_law),
         cmocka_unit_test(a_family_is_by_name_and_by_what_repeats),
         cmocka_unit_test(passes_that_ask_for_the_same_repeat),
+        cmocka_unit_test(the_third_of_the_same_is_counted_from_the_first_that_is_like_the_others),
         cmocka_unit_test(one_difference_in_one_pass_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

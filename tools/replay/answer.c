@@ -148,7 +148,7 @@ static void put_fluid(const struct answer *answer, FILE *out) {
                 100 * slowdown);
 }
 
-/* Whether the run came to the third iteration; before it all counts as steady. */
+/* Whether the run came to its steady part; else all counts as steady. */
 static bool reached_steady(const struct answer *answer) {
     const struct outcome *outcome = answer->outcome;
     uint32_t iterations = 0;
@@ -157,7 +157,7 @@ static bool reached_steady(const struct answer *answer) {
         if (outcome->ending != ENDED_COMPLETED && op->line >= outcome->failed_line) break;
         iterations += op->kind == OP_ITERATION;
     }
-    return iterations >= 3;
+    return iterations >= answer->options->steady_from;
 }
 
 static void put_figures(const struct answer *answer, FILE *out) {
@@ -169,12 +169,15 @@ static void put_figures(const struct answer *answer, FILE *out) {
         put_line(out, "stranded at most", "%s idle that the asking stream could not be given",
                  size_text(outcome->peak_stranded_bytes).is);
     if (steady)
-        put_line(out, "memory calls", "%s, %s of them after the second iteration", count_text(outcome->memory_calls).is,
-                 count_text(outcome->memory_calls_steady).is);
+        put_line(out, "memory calls", "%s, %s of them from iteration %u on", count_text(outcome->memory_calls).is,
+                 count_text(outcome->memory_calls_steady).is, answer->options->steady_from);
     else
         put_line(out, "memory calls", "%s", count_text(outcome->memory_calls).is);
-    put_line(out, "order calls", steady ? "%s after the second iteration" : "%s",
-             count_text(steady ? outcome->order_calls_steady : outcome->order_calls).is);
+    if (steady)
+        put_line(out, "order calls", "%s from iteration %u on", count_text(outcome->order_calls_steady).is,
+                 answer->options->steady_from);
+    else
+        put_line(out, "order calls", "%s", count_text(outcome->order_calls).is);
     if (outcome->page_moves != NOT_KNOWN)
         put_line(out, "pages moved", "%s%s%s", count_text(outcome->page_moves).is,
                  outcome->moved_bytes != NOT_KNOWN ? ", " : "",

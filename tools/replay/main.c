@@ -43,7 +43,8 @@ static struct setup setup_of(const struct options *options, const struct trace *
                           .profile = profile,
                           .law = options->law,
                           .clock = options->clock,
-                          .blind = options->blind};
+                          .blind = options->blind,
+                          .steady_from = options->steady_from};
 }
 
 /* Runs on each of these capacities, with what they are compared with. */

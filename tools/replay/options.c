@@ -151,13 +151,24 @@ static bool read_curve(const char *value, struct options *options, struct compla
     return complain(complaint, "--curve %.60s has %" PRIu64 " points, the limit is %d", value, points, CURVE_MOST);
 }
 
-static bool read_jobs(const char *value, struct options *options, struct complaint complaint) {
+/* A whole number from 1 to `most`; 0: it is none. */
+static unsigned whole_number(const char *value, unsigned most) {
     uint64_t number = 0;
     const char *end = read_millionths(value, &number);
-    options->jobs = (unsigned)(number / RATIO_ONE);
-    if (end != NULL && *end == 0 && number % RATIO_ONE == 0 && options->jobs >= 1 && options->jobs <= JOBS_MOST)
-        return true;
+    const bool good = end != NULL && *end == 0 && number % RATIO_ONE == 0 && number / RATIO_ONE <= most;
+    return good ? (unsigned)(number / RATIO_ONE) : 0;
+}
+
+static bool read_jobs(const char *value, struct options *options, struct complaint complaint) {
+    options->jobs = whole_number(value, JOBS_MOST);
+    if (options->jobs > 0) return true;
     return complain(complaint, "--jobs %.60s: expected a whole number from 1 to %d", value, JOBS_MOST);
+}
+
+static bool read_steady_from(const char *value, struct options *options, struct complaint complaint) {
+    options->steady_from = whole_number(value, STEADY_FROM_MOST);
+    if (options->steady_from > 0) return true;
+    return complain(complaint, "--steady-from %.60s: expected a whole number from 1 to %d", value, STEADY_FROM_MOST);
 }
 
 /* LIB.so:ALLOC:FREE[:USE]. A ':' before the last '/' is the path's own. */
@@ -241,6 +252,8 @@ typedef bool read_function(const char *value, struct options *options, struct co
     X(ALLOCATOR, allocator, NEEDED, "allocator", "LIB.so:ALLOC:FREE[:USE]",                                            \
       "replays through a library with PyTorch's plug-in functions instead of weir's pool; USE is\n"                    \
       "its record-stream function")                                                                                    \
+    X(STEADY_FROM, steady_from, NEEDED, "steady-from", "N",                                                            \
+      "the iteration from which on the run counts as steady: slowdown, calls (default 3)")                             \
     X(JOBS, jobs, NEEDED, "jobs", "N", "runs made at a time (default: one a CPU that is online)")                      \
     X(HELP, help, NONE, "help", "", "")                                                                                \
     X(VERSION, version, NONE, "version", "", "")
@@ -357,7 +370,8 @@ bool options_read(struct options *options, int count, char **argument, char *why
                                 .law = laws[0],
                                 .clock = CLOCK_VIRTUAL,
                                 .capacity_ratio = RATIO_ONE + RATIO_ONE / 50,
-                                .jobs = online_cpus()};
+                                .jobs = online_cpus(),
+                                .steady_from = 3};
     for (int i = 1; i < count; i++) {
         if (argument[i][0] == '-' && argument[i][1] != 0) {
             if (!read_option(argument, &i, options, &given, complaint)) return false;

@@ -10,10 +10,11 @@
 
 #include "run.h"
 
-#define RATIO_ONE  UINT64_C(1000000)
-#define RATIO_MOST (1000 * RATIO_ONE)
-#define CURVE_MOST 1000 /* points */
-#define JOBS_MOST  256
+#define RATIO_ONE        UINT64_C(1000000)
+#define RATIO_MOST       (1000 * RATIO_ONE)
+#define CURVE_MOST       1000 /* points */
+#define JOBS_MOST        256
+#define STEADY_FROM_MOST 1000000
 
 struct options {
     const char *trace_path;
@@ -31,7 +32,7 @@ struct options {
     const char *allocator;                      /* as given; NULL: weir's own pool */
     char *library, *alloc_symbol, *free_symbol; /* its parts */
     char *use_symbol;                           /* NULL: not given */
-    unsigned jobs;
+    unsigned jobs, steady_from;
 };
 
 /* Gives: false with one sentence in `why` about what is wrong; `options` is to be freed all the same. */

@@ -10,7 +10,6 @@
 #include "target.h"
 #include "timeline.h"
 
-#define STEADY_FROM        3                   /* the iteration with which the steady part begins */
 #define ENOUGH_FOR_NOTHING ((uint64_t)1 << 40) /* a device on which nothing is taken */
 
 /* A moment of the run: what was queued by then has passed, and the host was there. */
@@ -277,7 +276,7 @@ static enum weir_status request(struct replay *replay, const struct op *op, weir
 static enum weir_status iteration(struct replay *replay) {
     struct run *run = &replay->run;
     enum weir_status status = replay->target->iteration != NULL ? replay->target->iteration(run) : WEIR_OK;
-    if (status != WEIR_OK || ++replay->iterations != STEADY_FROM) return status;
+    if (status != WEIR_OK || ++replay->iterations != run->setup->steady_from) return status;
     replay->target->figures(run, &replay->before_steady);
     return take_moment(replay, &replay->steady);
 }
@@ -380,7 +379,7 @@ static void forget_figures(struct outcome *outcome) {
 
 static void settle_figures(struct replay *replay) {
     struct outcome *outcome = replay->outcome;
-    const bool steady = replay->iterations >= STEADY_FROM;
+    const bool steady = replay->iterations >= replay->run.setup->steady_from;
     replay->target->figures(&replay->run, outcome);
     if (!steady && outcome->ending != ENDED_COMPLETED) return; /* it has no steady part */
     outcome->memory_calls_steady =

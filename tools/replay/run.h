@@ -4,8 +4,7 @@
  * Words. target: what answers the trace's requests: weir's pool under a policy, a plug-in library, the free allocator (no
  * request costs anything or fails: the time that the trace would take by itself), or the fluid model (no fragmentation;
  * memory moves freely between streams; a full device makes the host wait for the earliest pending use, and for nothing
- * else). steady: the part of the run after the second iteration's end, from the third `i` on; the whole run where the
- * trace has fewer than three.
+ * else). steady: the part of the run from the iteration `steady_from` on; the whole run where the trace has fewer.
  *
  * The host of a run is virtual: it pays what the profile says for each call of the driver (kernels: cuLaunchKernel), and
  * `pool_call` for each request, free and use told to a target. Work takes what its `k` says.
@@ -31,6 +30,7 @@ struct setup {
     const char *law;        /* measured, page, handle, range */
     enum replay_clock clock;
     bool blind;                /* the target hears of no event, wait or destroyed stream: what a plug-in face sees */
+    unsigned steady_from;      /* 1: the first `i` */
     const char *timeline_path; /* a page that shows the run; NULL: none */
     const char *trace_name;    /* for people; NULL: not said */
 };

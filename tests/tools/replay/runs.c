@@ -40,6 +40,7 @@ struct setup setup_of(const struct trace *trace, enum target_kind target, size_t
                           .capacity_bytes = pages * PAGE,
                           .profile = TEST_PROFILE,
                           .law = "measured",
+                          .steady_from = 3,
                           .clock = CLOCK_VIRTUAL};
 }
 
