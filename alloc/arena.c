@@ -127,7 +127,8 @@ static bool are_best_as_one(const struct weir_pool *pool, const struct weir__ext
 static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__extent *front, struct weir__extent *back,
                                       struct weir__extent *fresh) {
     struct weir__extent *other = fresh == front ? back : front, *kept = front->bytes >= back->bytes ? front : back;
-    struct weir__extent swallowed = kept == front ? *back : *front;
+    const struct weir__extent *gone = kept == front ? back : front;
+    const uintptr_t begin = gone->address, behind = weir__extent_end(gone);
     const uint32_t home = fresh->home;
     const uint64_t number = fresh->number;
     weir__idle_remove(pool, other);
@@ -140,9 +141,8 @@ static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__exten
     kept->home = home;
     kept->number = number;
     kept->state = WEIR__IDLE;
-    uint32_t place = weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, swallowed.address));
-    const uint32_t end =
-        weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, swallowed.address + swallowed.bytes));
+    uint32_t place = weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, begin));
+    const uint32_t end = weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, behind));
     for (; place < end; place++) pool->pages.extent_at[place] = kept;
     if (kept->previous == NULL) pool->first = kept;
     return kept;

@@ -110,7 +110,7 @@ static void mark_before(struct weir_pool *pool, weir_stream stream) {
     pthread_mutex_lock(&pool->lock);
     const uint32_t slot = weir__order_find(&pool->order, stream);
     weir__fronts_drain(pool);
-    if (slot != WEIR__SLOT_NONE && pool->order.slots[slot]->frees_since_mark > 0 &&
+    if (slot != WEIR__SLOT_NONE && weir__slot_frees(pool->order.slots[slot]) > 0 &&
         weir__order_mark(&pool->order, slot, true) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
     pthread_mutex_unlock(&pool->lock);

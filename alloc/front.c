@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/check.h"
 #include "alloc/pool.h"
@@ -39,7 +40,6 @@ FAST struct weir__extent **bin_of(struct weir__front *front, size_t bytes) {
 FAST void count_kept(struct weir__front *front, const struct weir__extent *extent, size_t blocks) {
     __atomic_store_n(&front->kept, front->kept + (unsigned)blocks, __ATOMIC_RELAXED);
     __atomic_store_n(&front->kept_bytes, front->kept_bytes + blocks * extent->bytes, __ATOMIC_RELAXED);
-    front->kept_requested_bytes += blocks * extent->requested_bytes;
 }
 
 /* Links through `left` and `right`: in front of the list, and out of it. */
@@ -161,12 +161,64 @@ FAST struct weir__front *lock_front(struct weir_pool *pool, weir_stream stream, 
     return NULL;
 }
 
+#define PROBES 16u /* of blocks with noted uses, tried for a request */
+
+static struct weir__extent *find_noted(const struct weir__front *front, size_t bytes) {
+    struct weir__extent *extent = front->noted;
+    for (unsigned i = 0; i < PROBES && extent != NULL && extent->requested_bytes != bytes; i++) extent = extent->right;
+    return extent;
+}
+
+/* A slot that a note names is there for as long as the note. */
+FAST struct weir__slot *slot_of(const struct weir_pool *pool, const struct weir__tag *tag) {
+    return __atomic_load_n(&pool->order.slots, __ATOMIC_ACQUIRE)[tag->slot];
+}
+
+/* The first of those with noted uses that is of this size, if the host has seen all of them pass. */
+static struct weir__extent *find_over(const struct weir_pool *pool, const struct weir__front *front, size_t bytes) {
+    struct weir__extent *extent = find_noted(front, bytes);
+    for (uint32_t i = 0; extent != NULL && i < extent->tag_count; i++)
+        if (extent->tags[i].tick > __atomic_load_n(&slot_of(pool, &extent->tags[i])->complete, __ATOMIC_ACQUIRE))
+            return NULL;
+    return extent;
+}
+
+/* The noted uses are up to now. A stream that is being destroyed meanwhile is one that the program does not use. */
+static void tag_notes(const struct weir_pool *pool, struct weir__front *front, struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++) {
+        struct weir__slot *slot = slot_of(pool, &extent->tags[i]);
+        extent->tags[i].tick = weir__slot_tick(slot);
+        weir__slot_count_frees(slot, 1);
+    }
+    front->noted_since_look++;
+}
+
+/* Streams that may go unheard, or are gone, are for the pool. */
+static bool may_tag(const struct weir_pool *pool, const struct weir__extent *extent) {
+    bool may = extent->tag_count <= WEIR__INLINE_TAGS;
+    for (uint32_t i = 0; may && i < extent->tag_count; i++) {
+        const struct weir__slot *slot = slot_of(pool, &extent->tags[i]);
+        may = slot->kind == WEIR__KIND_STREAM && __atomic_load_n(&slot->alive, __ATOMIC_ACQUIRE);
+    }
+    return may;
+}
+
+/* As weir__tell_taken_back. */
+static void tell_taken_back(const struct weir_pool *pool, const struct weir__extent *extent, weir_stream stream) {
+    weir_stream named[WEIR__INLINE_TAGS + 1] = {stream};
+    size_t count = 1;
+    for (uint32_t i = 0; i < extent->tag_count; i++) named[count++] = slot_of(pool, &extent->tags[i])->stream;
+    weir__device_take_back(pool->device, (const void *)extent->address, extent->bytes, named, count, NULL);
+}
+
 bool weir__front_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     struct weir__front *front = lock_front(pool, stream, true);
     if (front == NULL) return false;
-    struct weir__extent *extent = front->kept > 0 ? find(front, bytes) : NULL;
+    struct weir__extent *extent = find(front, bytes);
+    if (extent == NULL && front->noted != NULL) extent = find_over(pool, front, bytes);
     if (extent != NULL) {
         take_out(front, extent);
+        weir__extent_tags_clear(extent);
         extent->number = 0; /* it gets one when somebody asks */
         front->allocs++;
         *out = (void *)extent->address;
@@ -187,11 +239,12 @@ bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream) {
     struct weir__front *front = lock_front(pool, stream, false);
     if (front == NULL) return false;
     struct weir__extent *extent = weir__table_get(&front->own, (uintptr_t)block);
-    const bool keep = extent != NULL && !extent->kept && !extent->noted && fits(front, extent->bytes) &&
-                      !is_peak(front, extent->bytes);
+    const bool keep = extent != NULL && !extent->kept && (!extent->noted || may_tag(pool, extent)) &&
+                      fits(front, extent->bytes) && !is_peak(front, extent->bytes);
     if (keep) {
         front->frees++;
-        if (pool->device->watched) weir__device_take_back(pool->device, block, extent->bytes, &stream, 1, NULL);
+        if (extent->noted) tag_notes(pool, front, extent);
+        if (pool->device->watched) tell_taken_back(pool, extent, stream);
         put_in(front, extent, weir__slot_tick(front->slot), __atomic_load_n(&pool->frees_stamped, __ATOMIC_RELAXED));
     }
     unlock(front);
@@ -244,8 +297,7 @@ static struct weir__front *front_for(struct weir_pool *pool, struct weir__slot *
 
 /* ---- under it: blocks ------------------------------------------------------------------------------------------- */
 
-#define ASKED_AFTER 8u  /* frees of blocks with noted uses; at once for large ones, which it takes calls to replace */
-#define PROBES      16u /* of those, tried for a request */
+#define ASKED_AFTER 16u /* frees of blocks with noted uses; at once for large ones, which it takes calls to replace */
 
 /* Blocks may be kept and taken. */
 static bool is_open(const struct weir_pool *pool, const struct weir__front *front) {
@@ -260,32 +312,34 @@ static struct weir__extent *take_plain(struct weir__front *front, size_t bytes) 
     return extent;
 }
 
-/* The first of those with noted uses that is of this size, and *usable when it is ordered before the slot. What is in their list
- * is changed under the pool's lock alone. */
-static struct weir__extent *find_noted(const struct weir_pool *pool, const struct weir__front *front, size_t bytes,
-                                       bool *usable) {
-    struct weir__extent *extent = front->noted;
-    for (unsigned i = 0; i < PROBES && extent != NULL && extent->requested_bytes != bytes; i++) extent = extent->right;
-    *usable = extent != NULL && weir__order_extent_is_ordered(&pool->order, front->slot->number, extent);
+/* Takes the first of those with noted uses of this size, if it is ordered before the slot. Else its tags are in `held_back`. */
+static struct weir__extent *take_ordered(const struct weir_pool *pool, struct weir__front *front, size_t bytes,
+                                         struct weir__extent *held_back) {
+    lock(front);
+    struct weir__extent *extent = find_noted(front, bytes);
+    if (extent != NULL && weir__order_extent_is_ordered(&pool->order, front->slot->number, extent)) {
+        take_out(front, extent);
+        weir__extent_tags_clear(extent);
+    } else if (extent != NULL && (front->noted_since_look >= ASKED_AFTER || bytes >= pool->granule) &&
+               extent->tag_count <= WEIR__INLINE_TAGS) {
+        memcpy(held_back->own_tags, extent->tags, extent->tag_count * sizeof *extent->tags);
+        held_back->tag_count = extent->tag_count;
+        front->noted_since_look = 0;
+        extent = NULL;
+    } else {
+        extent = NULL;
+    }
+    unlock(front);
     return extent;
 }
 
 static struct weir__extent *take_noted(struct weir_pool *pool, struct weir__front *front, size_t bytes) {
-    bool usable;
-    struct weir__extent *extent = find_noted(pool, front, bytes, &usable);
-    if (extent != NULL && !usable && (front->noted_since_look >= ASKED_AFTER || bytes >= pool->granule)) {
-        front->noted_since_look = 0;
-        if (weir__order_look(&pool->order, extent)) {
-            weir__settle_complete(pool);
-            usable = weir__order_extent_is_ordered(&pool->order, front->slot->number, extent);
-        }
-    }
-    if (!usable) return NULL;
-    lock(front);
-    take_out(front, extent);
-    unlock(front);
-    weir__extent_tags_clear(extent);
-    return extent;
+    struct weir__extent held_back = {0}, none;
+    struct weir__extent *extent = take_ordered(pool, front, bytes, &held_back);
+    if (extent != NULL || held_back.tag_count == 0) return extent;
+    if (!weir__order_look(&pool->order, held_back.own_tags, held_back.tag_count)) return NULL;
+    weir__settle_complete(pool);
+    return take_ordered(pool, front, bytes, &none);
 }
 
 struct weir__extent *weir__front_take(struct weir_pool *pool, uint32_t slot, size_t bytes) {
@@ -315,14 +369,20 @@ static void disown(struct weir__front *front, struct weir__extent *extent) {
     own_no_more(extent);
 }
 
-bool weir__front_note(struct weir__extent *extent) {
+static enum weir_status add_note(struct weir__extent *extent, uint32_t slot) {
+    if (!weir__extent_tag_reserve(extent, extent->tag_count + 2)) return WEIR_OUT_OF_HOST_MEMORY;
+    weir__extent_tag_add(extent, (struct weir__tag){.slot = slot});
+    return WEIR_OK;
+}
+
+enum weir_status weir__front_note(struct weir__extent *extent, uint32_t slot) {
     struct weir__front *front = extent->front;
-    if (front == NULL) return true;
+    if (front == NULL) return add_note(extent, slot);
     lock(front);
-    const bool live = !extent->kept;
-    extent->noted = extent->noted || live;
+    const enum weir_status status = extent->kept ? WEIR_INVALID : add_note(extent, slot);
+    extent->noted = extent->noted || status == WEIR_OK;
     unlock(front);
-    return live;
+    return status;
 }
 
 bool weir__front_let_go(struct weir__extent *extent) {
@@ -449,7 +509,7 @@ void weir__fronts_pause(struct weir_pool *pool, size_t *bytes, size_t *requested
         lock(front);
         front->fast = false;
         *bytes += front->kept_bytes;
-        *requested_bytes += front->kept_requested_bytes;
+        *requested_bytes += weir__front_requested_bytes(front);
         unlock(front);
     }
 }
@@ -510,6 +570,13 @@ bool weir__fronts_keep_any(const struct weir_pool *pool) {
     return false;
 }
 
+size_t weir__front_requested_bytes(const struct weir__front *front) {
+    size_t bytes = 0;
+    for (const struct weir__extent *extent = front->oldest; extent != NULL; extent = extent->newer)
+        bytes += extent->requested_bytes;
+    return bytes;
+}
+
 size_t weir__front_kept_bytes(const struct weir__slot *slot) {
     return slot->front == NULL ? 0 : __atomic_load_n(&slot->front->kept_bytes, __ATOMIC_RELAXED);
 }
@@ -521,24 +588,33 @@ size_t weir__fronts_kept_bytes(const struct weir_pool *pool) {
     return bytes;
 }
 
+void weir__fronts_lock(struct weir_pool *pool) {
+    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) lock(front);
+}
+
+void weir__fronts_unlock(struct weir_pool *pool) {
+    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) unlock(front);
+}
+
+static void show(struct weir_pool *pool, bool shown) {
+    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next)
+        weir__account_shown(pool, front, shown);
+}
+
 void weir__fronts_show(struct weir_pool *pool) {
-    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) {
-        lock(front);
-        weir__account_shown(pool, front, true);
-    }
+    weir__fronts_lock(pool);
+    show(pool, true);
 }
 
 void weir__fronts_hide(struct weir_pool *pool) {
-    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) {
-        weir__account_shown(pool, front, false);
-        unlock(front);
-    }
+    show(pool, false);
+    weir__fronts_unlock(pool);
 }
 
 /* ---- the walk, and the end -------------------------------------------------------------------------------------- */
 
 static enum weir_status check_kept(const struct weir_pool *pool, const struct weir__front *front) {
-    size_t bytes = 0, requested = 0;
+    size_t bytes = 0;
     unsigned kept = 0;
     for (const struct weir__extent *extent = front->oldest; extent != NULL; extent = extent->newer, kept++) {
         WEIR__HOLDS(extent->kept && extent->front == front && extent->state == WEIR__USED &&
@@ -550,11 +626,9 @@ static enum weir_status check_kept(const struct weir_pool *pool, const struct we
         WEIR__HOLDS(extent->kept_tick <= front->slot->tick, "extent %#zx+%zu was freed in the future",
                     (size_t)extent->address, extent->bytes);
         bytes += extent->bytes;
-        requested += extent->requested_bytes;
     }
-    WEIR__HOLDS(kept == front->kept && bytes == front->kept_bytes && requested == front->kept_requested_bytes,
-                "a front keeps %u blocks of %zu bytes (%zu requested), it says %u, %zu, %zu", kept, bytes, requested,
-                front->kept, front->kept_bytes, front->kept_requested_bytes);
+    WEIR__HOLDS(kept == front->kept && bytes == front->kept_bytes,
+                "a front keeps %u blocks of %zu bytes, it says %u, %zu", kept, bytes, front->kept, front->kept_bytes);
     WEIR__HOLDS(kept <= WEIR__FRONT_BLOCKS && bytes <= front->most_bytes, "a front keeps %u blocks of %zu bytes", kept,
                 bytes);
     return WEIR_OK;
@@ -583,7 +657,7 @@ enum weir_status weir__fronts_check(const struct weir_pool *pool) {
         WEIR__HOLDS(!front->ended || (front->kept == 0 && front->own.count == 0),
                     "a front without a stream has blocks");
         kept += front->kept_bytes;
-        requested += front->kept_requested_bytes;
+        requested += weir__front_requested_bytes(front);
     }
     if (status != WEIR_OK || pool->fronts.paused) return status;
     WEIR__HOLDS(pool->live_bytes + kept <= pool->peak_live_bytes &&

@@ -14,7 +14,6 @@
  *
  * Invariants.
  *   a kept block's number says when it was freed, as an idle extent's
- *   what has, or had, noted uses is touched only by who has the pool's lock too
  *   pool.live_bytes - sum(front.kept_bytes) is live, pool.idle_bytes + sum(front.kept_bytes) is idle; so by stream
  *   what is live, with all that is kept, is at most the peak: so no alloc from a front makes a new one (but while paused)
  *
@@ -46,9 +45,8 @@ struct weir__front {
     unsigned kept;            /* blocks; read without the lock too */
     weir_stream stream;       /* read without the lock too */
     struct weir__slot *slot;
-    size_t most_bytes; /* that may be kept */
-    size_t kept_bytes; /* read without the lock too */
-    size_t kept_requested_bytes;
+    size_t most_bytes;      /* that may be kept */
+    size_t kept_bytes;      /* read without the lock too */
     uint64_t allocs, frees; /* made here that the pool has not counted yet */
     struct weir__table own;
     struct weir__extent *oldest, *newest;    /* kept */
@@ -83,8 +81,9 @@ struct weir__extent *weir__front_take(struct weir_pool *pool, uint32_t slot, siz
 bool weir__front_keep(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot);
 /* Whether a block of the table is one no more, since a front has kept it. */
 bool weir__front_has(const struct weir__extent *extent);
-/* A use of a live block is noted: the tag is there. False: it is no block any more. */
-bool weir__front_note(struct weir__extent *extent);
+/* Notes a use of a block of the table. Fails: WEIR_INVALID when it is none any more, without a sentence;
+ * WEIR_OUT_OF_HOST_MEMORY. */
+enum weir_status weir__front_note(struct weir__extent *extent, uint32_t slot);
 /* A block of the table that a call other than its stream's alloc or free touches is an ordinary one from now on. False: it is
  * none any more, a front has kept it. */
 bool weir__front_let_go(struct weir__extent *extent);
@@ -102,8 +101,12 @@ void weir__fronts_waited(struct weir_pool *pool, bool waited);
 /* Gives: whether any front keeps something, without a look at what other threads do right now; and how much all do. */
 bool weir__fronts_keep_any(const struct weir_pool *pool);
 size_t weir__fronts_kept_bytes(const struct weir_pool *pool);
+/* As asked for. Needs: its lock. */
+size_t weir__front_requested_bytes(const struct weir__front *front);
 /* Of the slot's front, 0 without one. */
 size_t weir__front_kept_bytes(const struct weir__slot *slot);
+void weir__fronts_lock(struct weir_pool *pool);
+void weir__fronts_unlock(struct weir_pool *pool);
 /* Around what reads accounts and extents: between them all accounts are as if kept blocks were idle, and nothing changes. */
 void weir__fronts_show(struct weir_pool *pool);
 void weir__fronts_hide(struct weir_pool *pool);

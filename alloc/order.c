@@ -11,11 +11,14 @@
 
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
+/* The old table stays, since a front may be looking at it: all old ones are smaller than the new one together. */
 static bool grow_slots(struct weir__order *order) {
     uint32_t room = order->room == 0 ? 16 : order->room * 2;
-    struct weir__slot **slots = realloc(order->slots, room * sizeof *slots);
+    struct weir__slot **slots = calloc(room, sizeof *slots);
     if (slots == NULL) return false;
-    order->slots = slots;
+    if (order->count > 0) memcpy(slots, order->slots, order->count * sizeof *slots);
+    order->old_slots[order->old_count++] = order->slots;
+    __atomic_store_n(&order->slots, slots, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < order->count; i++) {
         uint64_t *after = realloc(slots[i]->after, room * sizeof *after);
         if (after == NULL) return false; /* some are longer than they need to be; that harms nothing */
@@ -64,7 +67,8 @@ static CUresult read_id(const struct weir__order *order, weir_stream stream, uns
 static void lose(struct weir__order *order, struct weir__slot *slot) {
     weir__table_take(&order->by_stream, slot->key);
     slot->final_tick = slot->tick;
-    slot->alive = slot->wants_mark = false;
+    __atomic_store_n(&slot->alive, false, __ATOMIC_RELEASE); /* for fronts */
+    slot->wants_mark = false;
     slot->lost = true;
     order->not_alive++;
     order->lost++;
@@ -95,7 +99,8 @@ uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
     slot->id = 0;
     if (kind == WEIR__KIND_FOREIGN) read_id(order, stream, &slot->id);
     if (kind == WEIR__KIND_ANY) order->any = i;
-    slot->open = slot->alive = true;
+    slot->open = true;
+    __atomic_store_n(&slot->alive, true, __ATOMIC_RELEASE);
     slot->lost = false;
     slot->name[0] = 0;
     if (kind == WEIR__KIND_ANY) strcpy(slot->name, "any stream");
@@ -268,11 +273,15 @@ static enum weir_status record(struct weir_device *device, struct weir__mark *ma
     return status;
 }
 
+static void set_complete(struct weir__slot *slot, uint64_t tick) {
+    __atomic_store_n(&slot->complete, tick, __ATOMIC_RELEASE);
+}
+
 static uint64_t next_tick(struct weir__slot *slot) { return __atomic_fetch_add(&slot->tick, 1, __ATOMIC_SEQ_CST); }
 
 /* The next mark goes here: tags from now on are after it. */
 static uint64_t end_tick(struct weir__slot *slot) {
-    slot->frees_since_mark = 0;
+    weir__slot_count_frees(slot, 0 - weir__slot_frees(slot));
     slot->bytes_since_mark = 0;
     return next_tick(slot);
 }
@@ -409,7 +418,7 @@ enum weir_status weir__order_mark(struct weir__order *order, uint32_t slot_numbe
 /* True for a slot that has tags of which no mark tells. */
 static bool is_unmarked(const struct weir__order *order, const struct weir__slot *slot) {
     if (!slot->open) return false;
-    if (slot->alive) return slot->frees_since_mark > 0;
+    if (slot->alive) return weir__slot_frees(slot) > 0;
     return slot->complete < slot->final_tick &&
            find_mark(order, (struct weir__tag){.slot = slot->number, .tick = slot->final_tick}) == NULL;
 }
@@ -446,7 +455,7 @@ bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_numb
     const struct weir__slot *slot = order->slots[slot_number];
     const size_t granules = slot->kind == WEIR__KIND_FOREIGN ? 1 : WEIR__MARK_GRANULES; /* it can't be made later */
     const unsigned frees = slot->kind == WEIR__KIND_STREAM ? WEIR__MARK_FREES : WEIR__MARK_SOON;
-    return slot->alive && (slot->frees_since_mark >= frees || slot->bytes_since_mark >= granules * order->granule);
+    return slot->alive && (weir__slot_frees(slot) >= frees || slot->bytes_since_mark >= granules * order->granule);
 }
 
 /* ---- what is known ---------------------------------------------------------------------------------------------- */
@@ -454,7 +463,7 @@ bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot_numb
 struct weir__tag weir__order_tag_at(struct weir__order *order, uint32_t slot_number, uint64_t tick, size_t bytes) {
     struct weir__slot *slot = order->slots[slot_number];
     if (tick == slot->tick) { /* no mark has been made for it */
-        slot->frees_since_mark++;
+        weir__slot_count_frees(slot, 1);
         slot->bytes_since_mark += bytes;
     }
     return (struct weir__tag){.slot = slot_number, .tick = slot->alive ? tick : slot->final_tick, .bytes = bytes};
@@ -488,6 +497,10 @@ static void retire_complete(struct weir__order *order, struct weir__slot *slot) 
     }
 }
 
+static void raise_complete(struct weir__slot *slot, uint64_t tick) {
+    if (tick > slot->complete) set_complete(slot, tick);
+}
+
 static void raise_to(uint64_t *tick, uint64_t reached) {
     if (reached > *tick) *tick = reached;
 }
@@ -495,9 +508,9 @@ static void raise_to(uint64_t *tick, uint64_t reached) {
 /* A mark of a slot has passed. Needs: the mark is in use, or in no list. */
 static void mark_passed(struct weir__order *order, struct weir__slot *slot, const struct weir__mark *mark) {
     order->passed++;
-    raise_to(&slot->complete, mark->tick);
+    raise_complete(slot, mark->tick);
     for (uint32_t i = 0; i < mark->covers; i++) {
-        raise_to(&order->slots[i]->complete, mark->ticks[i]);
+        raise_complete(order->slots[i], mark->ticks[i]);
         retire_complete(order, order->slots[i]);
     }
 }
@@ -531,13 +544,14 @@ bool weir__order_poll_waited(struct weir__order *order) { return poll(order, WEI
  * first. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     weir_stream stream = weir__order_handle(order, slot->number, false);
-    if (stream == WEIR__ANY_STREAM || slot->frees_since_mark == 0) return false;
+    const unsigned frees = weir__slot_frees(slot);
+    if (stream == WEIR__ANY_STREAM || frees == 0) return false;
     if (weir__is_captured(stream) || captures(order->device->driver, stream)) return false;
     const uint64_t tick = next_tick(slot);
     if (weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream) != CUDA_SUCCESS) return false;
-    slot->frees_since_mark = 0;
+    weir__slot_count_frees(slot, 0 - frees);
     slot->bytes_since_mark = 0;
-    slot->complete = tick;
+    set_complete(slot, tick);
     order->passed++;
     return true;
 }
@@ -550,14 +564,13 @@ bool weir__order_poll_streams(struct weir__order *order) {
     return advanced;
 }
 
-bool weir__order_look(struct weir__order *order, const struct weir__extent *extent) {
+bool weir__order_look(struct weir__order *order, const struct weir__tag *tags, uint32_t count) {
     if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return false;
     bool advanced = false;
-    for (uint32_t i = 0; i < extent->tag_count; i++) {
-        struct weir__slot *slot = order->slots[extent->tags[i].slot];
-        if (!weir__order_is_complete(order, extent->tags[i]))
-            advanced |= poll_slot(order, slot, WEIR__SITE_MARK_PASSED);
-        if (!weir__order_is_complete(order, extent->tags[i])) advanced |= query_stream(order, slot);
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir__slot *slot = order->slots[tags[i].slot];
+        if (!weir__order_is_complete(order, tags[i])) advanced |= poll_slot(order, slot, WEIR__SITE_MARK_PASSED);
+        if (!weir__order_is_complete(order, tags[i])) advanced |= query_stream(order, slot);
     }
     weir__device_leave(order->device);
     return advanced;
@@ -582,7 +595,7 @@ static enum weir_status synchronize(struct weir__order *order) {
     pthread_mutex_lock(order->lock);
     order->passed++;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-        if (ticks[i] > order->slots[i]->complete) order->slots[i]->complete = ticks[i];
+        raise_complete(order->slots[i], ticks[i]);
         retire_complete(order, order->slots[i]);
     }
     return status;
@@ -693,7 +706,7 @@ static bool is_empty(struct weir__order *order, const struct weir__slot *slot) {
 
 static bool is_out_of_reach(const struct weir__order *order, const struct weir__slot *slot) {
     if (!slot->open || weir__order_handle(order, slot->number, false) != WEIR__ANY_STREAM) return false;
-    return slot->alive ? slot->frees_since_mark > 0 : slot->complete < slot->final_tick;
+    return slot->alive ? weir__slot_frees(slot) > 0 : slot->complete < slot->final_tick;
 }
 
 void weir__order_reach(struct weir__order *order) {
@@ -754,7 +767,8 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     struct weir__slot *slot = order->slots[number];
     if (!goes(stream)) return;
     if (!order->deterministic && is_empty(order, slot)) {
-        slot->final_tick = slot->complete = next_tick(slot);
+        slot->final_tick = next_tick(slot);
+        set_complete(slot, slot->final_tick);
         order->passed++;
     } else {
         enum weir_status status = WEIR_OK;
@@ -764,7 +778,8 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
         slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
         if (mark != NULL) unuse_mark(order, mark);
     }
-    slot->alive = slot->wants_mark = false;
+    __atomic_store_n(&slot->alive, false, __ATOMIC_RELEASE); /* for fronts */
+    slot->wants_mark = false;
     order->not_alive++;
     weir__table_take(&order->by_stream, slot->key);
     while (slot->users > 0 && !slot->alive) wait_for_users(order);
@@ -803,6 +818,7 @@ void weir__order_close(struct weir__order *order) {
         weir__device_leave(order->device);
     }
     free(order->events);
+    while (order->old_count > 0) free(order->old_slots[--order->old_count]);
     free(order->slots);
     weir__table_clear(&order->by_stream);
     pthread_cond_destroy(&order->unused);

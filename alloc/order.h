@@ -85,13 +85,13 @@ struct weir__slot {
     uint64_t
         tick; /* atomic, for fronts: it moves before a mark is recorded or the stream is asked, so that who has queued work
                       and sees the old one has queued it before */
-    uint64_t complete;
+    uint64_t complete;   /* atomic, for fronts */
     uint64_t final_tick; /* once not alive: what tags for this slot carry */
     struct weir__mark *oldest, *newest;
     unsigned mark_count;
-    uint64_t *after; /* by slot: highest tick of it that this stream is known to run after */
-    bool wants_mark; /* per-stream policy: a noted use was freed and must be seen complete */
-    unsigned frees_since_mark;
+    uint64_t *after;            /* by slot: highest tick of it that this stream is known to run after */
+    bool wants_mark;            /* per-stream policy: a noted use was freed and must be seen complete */
+    unsigned frees_since_mark;  /* atomic, for fronts */
     size_t bytes_since_mark;    /* freed, and not taken again as far as is known */
     struct weir__front *front;  /* NULL until the first free for one */
     struct weir__index idle[2]; /* per-stream policy: [1] is for small blocks */
@@ -110,14 +110,23 @@ static inline uint64_t weir__slot_tick(const struct weir__slot *slot) {
     return __atomic_load_n(&slot->tick, __ATOMIC_ACQUIRE);
 }
 
+static inline unsigned weir__slot_frees(const struct weir__slot *slot) {
+    return __atomic_load_n(&slot->frees_since_mark, __ATOMIC_RELAXED);
+}
+static inline void weir__slot_count_frees(struct weir__slot *slot, unsigned frees) {
+    __atomic_fetch_add(&slot->frees_since_mark, frees, __ATOMIC_RELAXED);
+}
+
 struct weir__order {
     struct weir_device *device;
     pthread_mutex_t *lock;
     size_t granule;
-    bool deterministic;     /* polls see nothing */
-    bool no_context_events; /* the driver refuses them */
-    uint32_t any;           /* the slot for no stream; WEIR__SLOT_NONE until the first call that names none */
-    struct weir__slot **slots;
+    bool deterministic;        /* polls see nothing */
+    bool no_context_events;    /* the driver refuses them */
+    uint32_t any;              /* the slot for no stream; WEIR__SLOT_NONE until the first call that names none */
+    struct weir__slot **slots; /* atomic, for fronts */
+    struct weir__slot **old_slots[32]; /* shorter ones */
+    uint32_t old_count;
     uint32_t count, room;
     uint32_t not_alive;     /* open slots whose stream is gone, */
     uint32_t lost, covered; /* of those, lost ones, and those for which a mark of the context has been made since */
@@ -189,8 +198,8 @@ bool weir__order_poll_streams(struct weir__order *order);
 bool weir__order_poll_waited(struct weir__order *order);
 /* True when a mark is there that has not been seen to have passed. */
 bool weir__order_has_marks(const struct weir__order *order);
-/* The same, of the streams that hold an extent back. */
-bool weir__order_look(struct weir__order *order, const struct weir__extent *extent);
+/* The same, of the streams of some tags. */
+bool weir__order_look(struct weir__order *order, const struct weir__tag *tags, uint32_t count);
 /* True when enough was freed on a slot since its last mark. */
 bool weir__order_mark_is_due(const struct weir__order *order, uint32_t slot);
 /* (unlocks) Records a mark on a slot's stream now, unless it is gone: its last mark stands for all. `named`: by the call.

@@ -398,7 +398,7 @@ static void per_stream_after_release(struct weir_pool *pool, uint32_t freed_on) 
 static bool is_over(const struct weir_pool *pool, const struct weir__segment *segment) {
     const struct weir__slot *slot = pool->order.slots[segment->first->home];
     if (!slot->alive) return weir__order_is_over(&pool->order, slot->number);
-    return slot->complete + 1 == slot->tick && slot->frees_since_mark == 0;
+    return slot->complete + 1 == slot->tick && weir__slot_frees(slot) == 0;
 }
 
 static enum weir_status per_stream_trim(struct weir_pool *pool, size_t target_bytes) {

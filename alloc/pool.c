@@ -633,16 +633,16 @@ enum weir_status weir_pool_note(struct weir_pool *pool, void *block, weir_stream
     pool = weir__capture_home(pool, block);
     struct weir__extent *extent;
     weir__pool_begin(pool);
-    extent = weir__table_get(&pool->blocks, (uintptr_t)block);
-    status = extent != NULL && weir__front_note(extent) ? WEIR_OK : no_block("weir_pool_note", block);
     uint32_t slot = WEIR__SLOT_NONE;
-    if (status == WEIR_OK) status = weir__named_slot(pool, "weir_pool_note", stream, &slot);
-    if (status == WEIR_OK && !weir__extent_tag_reserve(extent, extent->tag_count + 2))
-        status = weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to note a stream");
+    extent = weir__table_get(&pool->blocks, (uintptr_t)block);
+    status = extent != NULL ? weir__named_slot(pool, "weir_pool_note", stream, &slot) : WEIR_INVALID;
     if (status == WEIR_OK) {
-        weir__extent_tag_add(extent, (struct weir__tag){.slot = slot});
-        weir__trace_note(pool->trace, extent->number, stream);
+        status = weir__front_note(extent, slot);
+        if (status == WEIR_OUT_OF_HOST_MEMORY) weir__fail(status, 0, NULL, "no host memory to note a stream");
+        if (status == WEIR_INVALID) extent = NULL;
     }
+    if (extent == NULL) status = no_block("weir_pool_note", block);
+    if (status == WEIR_OK) weir__trace_note(pool->trace, extent->number, stream);
     weir__pool_end(pool);
     return weir__explain(pool, "weir_pool_note", block, status);
 }

@@ -85,7 +85,7 @@ void weir__fronts_count(struct weir_pool *pool, struct weir__front *front) {
 void weir__account_shown(struct weir_pool *pool, struct weir__front *front, bool shown) {
     struct weir__slot *slot = front->slot;
     const size_t bytes = shown ? front->kept_bytes : 0 - front->kept_bytes; /* to be taken off; wraps */
-    const size_t requested = shown ? front->kept_requested_bytes : 0 - front->kept_requested_bytes;
+    const size_t requested = shown ? weir__front_requested_bytes(front) : 0 - weir__front_requested_bytes(front);
     weir__fronts_count(pool, front);
     pool->live_bytes -= bytes;
     pool->idle_bytes += bytes;

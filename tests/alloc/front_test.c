@@ -51,7 +51,11 @@ static void what_is_kept_is_no_block_to_anybody(void **state) {
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 32);
     weir_stream stream = new_stream(), other = new_stream();
     char *a = alloc(pool, BYTES, stream);
+    void *beside = alloc(pool, 4 * BYTES, stream);
+    OK(weir_pool_free(pool, beside, stream));
     OK(weir_pool_free(pool, a, stream)); /* the front takes it in, */
+    assert_ptr_equal(alloc(pool, 4 * BYTES, stream),
+                     beside); /* less is idle than was before, so that no free makes a peak */
     assert_ptr_equal(alloc(pool, BYTES, stream), a);
     OK(weir_pool_free(pool, a, stream)); /* and does it alone from here on */
     struct weir_block found = {.size = sizeof found};
@@ -244,7 +248,7 @@ static void a_block_with_a_noted_use_comes_back_once_that_is_over(void **state) 
     queue_fill(stream, b, 512, 0xBB);
     open_gate(gate);
     OK(weir_device_synchronize(test_device()));
-    for (int i = 0; i < 16; i++) { /* the front asks some time */
+    for (int i = 0; i < 40; i++) { /* the front asks some time */
         OK(weir_pool_note(pool, b, user));
         OK(weir_pool_free(pool, b, stream));
         b = alloc(pool, 512, stream);
@@ -262,7 +266,7 @@ enum { THREADS = 2, STEPS = 20000, MOST = 8 };
 
 struct worker {
     struct weir_pool *pool;
-    weir_stream stream;
+    weir_stream stream, other;
     uint64_t random;
     bool good;
 };
@@ -273,6 +277,8 @@ static void *work(void *argument) {
     worker->good = true;
     for (int i = 0; i < STEPS && worker->good; i++) {
         void **block = &blocks[draw(&worker->random) % MOST];
+        if (*block != NULL && draw(&worker->random) % 4 == 0)
+            worker->good = weir_pool_note(worker->pool, *block, worker->other) == WEIR_OK;
         if (*block != NULL)
             worker->good = weir_pool_free(worker->pool, *block, worker->stream) == WEIR_OK, *block = NULL;
         else
@@ -289,8 +295,10 @@ static void accounts_hold_while_fronts_are_at_work(void **state) {
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
+    weir_stream streams[THREADS] = {new_stream(), new_stream()};
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.pool = pool, .stream = new_stream(), .random = seed_of(7 + i)};
+        workers[i] = (struct worker){
+            .pool = pool, .stream = streams[i], .other = streams[(i + 1) % THREADS], .random = seed_of(7 + i)};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < 200; i++) {
