@@ -164,11 +164,13 @@ enum weir_status weir__check_shared(struct weir_pool *pool) {
                 pool->moving_bytes, sums.moving);
     WEIR__HOLDS(sums.idle_pages == pool->idle_pages, "%zu whole idle pages, the extents have %zu", pool->idle_pages,
                 sums.idle_pages);
-    WEIR__HOLDS(pool->held_bytes == pool->pages.held * pool->granule, "held is %zu bytes and %zu pages",
-                pool->held_bytes, pool->pages.held);
+    WEIR__HOLDS(pool->held_bytes == pool->pages.held * pool->granule + pool->alone_bytes,
+                "held is %zu bytes, %zu pages and %zu bytes alone", pool->held_bytes, pool->pages.held,
+                pool->alone_bytes);
     WEIR__HOLDS(pool->in_flight > 0 || pool->unmapped_bytes == pool->pages.spare_count * pool->granule,
                 "unmapped is %zu bytes, %zu pages are spare", pool->unmapped_bytes, pool->pages.spare_count);
     enum weir_status status = check_indexes(pool, unused);
+    if (status == WEIR_OK) status = weir__alone_check(pool, &sums);
     return status == WEIR_OK ? weir__check_sums(pool, &sums) : status;
 }
 

@@ -44,6 +44,7 @@ struct weir__extent {
     uint32_t home;               /* used: slot it was allocated on; idle: slot in whose index it is */
     bool small;                  /* per-stream policy: it lies in a segment for small blocks */
     bool stale;                  /* bare, or moving that was: old mappings may be left */
+    bool alone;                  /* outside the arena, on a handle of its own (alone.h) */
     bool fixed;                  /* idle: it touches a registered page (registered.h) */
     size_t requested_bytes;      /* used: as asked */
     uint64_t number; /* used: its number in the trace, 0: it gets one when it is asked for; idle: when it was freed, the

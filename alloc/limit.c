@@ -20,6 +20,10 @@ size_t weir__excess_bytes(const struct weir_pool *pool) {
 void weir__give_excess_back(struct weir_pool *pool) {
     const size_t excess = weir__excess_bytes(pool);
     weir__fronts_shut(pool, excess > 0 || pool->plan.records);
+    if (excess > 0 && weir__alone_trim(pool, pool->held_bytes - excess)) {
+        weir__give_excess_back(pool);
+        return;
+    }
     if (excess > 0 && pool->policy->trim(pool, pool->held_bytes - excess) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: memory above the limit could not be given back: %s",
                   weir_last_error()->message);

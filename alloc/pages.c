@@ -20,20 +20,20 @@ static bool device_has(struct weir_device *device, CUdevice_attribute attribute)
 }
 
 /* RDMA and sharing can't be added to a page later, so they are asked for where the device has them. */
-static void set_properties(struct weir__pages *pages) {
-    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = pages->device->handle};
-    pages->properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
-    if (device_has(pages->device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
-        pages->properties.allocFlags.gpuDirectRDMACapable = 1;
-    if (device_has(pages->device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
-        pages->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    pages->access = (CUmemAccessDesc){.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+void weir__page_properties(struct weir_device *device, CUmemAllocationProp *properties, CUmemAccessDesc *access) {
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
+    *properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
+    if (device_has(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+        properties->allocFlags.gpuDirectRDMACapable = 1;
+    if (device_has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+        properties->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    *access = (CUmemAccessDesc){.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 }
 
 static enum weir_status reserve_arena(struct weir__pages *pages) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
-    set_properties(pages);
+    weir__page_properties(pages->device, &pages->properties, &pages->access);
     CUdeviceptr base = 0;
     status =
         MEMORY_CALL(pages, "cuMemAddressReserve", address_reserve(&base, pages->arena_bytes, pages->granule, 0, 0));

@@ -103,6 +103,9 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
  * still mapped. */
 enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address, size_t count);
 
+/* What all memory of the pool is like: it can be used by RDMA and exported where the device can. */
+void weir__page_properties(struct weir_device *device, CUmemAllocationProp *properties, CUmemAccessDesc *access);
+
 /* For the per-stream policy: memory by the driver's plain calls, counted alike. */
 enum weir_status weir__plain_alloc(struct weir_device *device, size_t bytes, uintptr_t *out, uint64_t *memory_calls);
 enum weir_status weir__plain_free(struct weir_device *device, uintptr_t address, uint64_t *memory_calls);

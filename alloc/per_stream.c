@@ -481,9 +481,10 @@ static enum weir_status per_stream_check(struct weir_pool *pool) {
         enum weir_status status = check_segment(pool, segment, &sums);
         if (status != WEIR_OK) return status;
     }
-    WEIR__HOLDS(pool->in_flight > 0 || sums.mapped + pool->unmapped_bytes == pool->held_bytes,
+    WEIR__HOLDS(pool->in_flight > 0 || sums.mapped + pool->unmapped_bytes + pool->alone_bytes == pool->held_bytes,
                 "held is %zu, the segments have %zu", pool->held_bytes, sums.mapped);
-    return weir__check_sums(pool, &sums);
+    enum weir_status status = weir__alone_check(pool, &sums);
+    return status != WEIR_OK ? status : weir__check_sums(pool, &sums);
 }
 
 const struct weir__policy weir__policy_per_stream = {

@@ -252,6 +252,7 @@ void weir_pool_destroy(struct weir_pool *pool) {
     weir__pool_lock(pool);
     weir__pool_unlock(pool);
     pool->policy->close(pool);
+    weir__alone_close(pool);
     zero_range_close(pool);
     weir__family_leave(pool);
     release_memory(pool);
@@ -282,7 +283,8 @@ static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__re
 
 static enum weir_status alloc_under_limit(struct weir_pool *pool, struct weir__request *request,
                                           struct weir__extent **out) {
-    return weir__limit_has_room(pool, request->bytes) ? pool->policy->alloc(pool, request, out) : WEIR_OUT_OF_MEMORY;
+    if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY;
+    return request->alone ? weir__alone_alloc(pool, request, out) : pool->policy->alloc(pool, request, out);
 }
 
 static enum weir_status serve(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
@@ -290,7 +292,7 @@ static enum weir_status serve(struct weir_pool *pool, struct weir__request *requ
     do status = alloc_under_limit(pool, request, out);
     while (status == WEIR_OUT_OF_MEMORY &&
            (weir__pool_take_inbox(pool) || /* host functions have freed some meanwhile */
-            weir__family_give(pool, request)));
+            weir__alone_give(pool, request) || weir__family_give(pool, request)));
     return status;
 }
 
@@ -303,10 +305,12 @@ static size_t ask_free_bytes(struct weir_pool *pool) {
 }
 
 static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
-    if (request->requested_bytes == 0 && request->alignment <= WEIR__ALIGNMENT) return alloc_zero(pool, request, out);
+    const bool plain = request->alignment <= WEIR__ALIGNMENT && !request->alone;
+    if (request->requested_bytes == 0 && plain) return alloc_zero(pool, request, out);
     if (request->requested_bytes > SIZE_MAX / 4) return weir__refuse(pool, request, ask_free_bytes(pool));
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     if (request->bytes == 0) request->bytes = WEIR__ALIGNMENT;
+    if (request->alone) request->bytes = (request->bytes + pool->granule - 1) / pool->granule * pool->granule;
     enum weir_status status = serve(pool, request, out);
     struct weir__reclaim_round round = weir__reclaim_start(pool);
     while (status == WEIR_OUT_OF_MEMORY && weir__reclaim_next(pool, request, &round))
@@ -335,7 +339,10 @@ static void put_back(struct weir_pool *pool, struct weir__extent *extent, uint32
         return;
     }
     weir__put_tags(pool, extent, slot);
-    pool->policy->release(pool, extent);
+    if (extent->alone)
+        weir__alone_release(pool, extent);
+    else
+        pool->policy->release(pool, extent);
 }
 
 /* Gives a block its number, and tells of it. */
@@ -390,10 +397,11 @@ enum weir_status weir__named_slot(struct weir_pool *pool, const char *call, weir
     return status == WEIR_OK ? weir__order_confirm(&pool->order, slot) : status;
 }
 
-static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t alignment, weir_stream stream,
+static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t alignment, bool alone, weir_stream stream,
                                  void **out) {
     struct weir__request request = {.requested_bytes = bytes,
                                     .host_function = weir__in_host_function(),
+                                    .alone = alone,
                                     .wait_limit_ns = pool->wait_limit_ns,
                                     .alignment = alignment < WEIR__ALIGNMENT ? WEIR__ALIGNMENT : alignment,
                                     .most_created = SIZE_MAX,
@@ -406,7 +414,8 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
         weir__forget_gone_in_order(pool);
     }
     enum weir_status status = weir__named_slot(pool, "weir_pool_alloc", stream, &request.slot);
-    if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT) block = weir__front_take(pool, request.slot, bytes);
+    if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT && !alone)
+        block = weir__front_take(pool, request.slot, bytes);
     if (status == WEIR_OK && block == NULL) {
         status = alloc_block(pool, &request, &block);
         weir__waiting_end(pool, &request);
@@ -429,7 +438,7 @@ enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stre
     if (status == WEIR_OK && weir__front_alloc(pool, bytes, stream, out)) return WEIR_OK;
     if (status == WEIR_OK) status = weir__check_stream("weir_pool_alloc", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc", stream);
-    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, stream, out) : status;
+    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, false, stream, out) : status;
 }
 
 #define MOST_ALIGNMENT ((size_t)1 << 30)
@@ -457,7 +466,31 @@ enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, s
     if (status == WEIR_OK) status = check_alignment(pool, bytes, alignment);
     if (status == WEIR_OK) status = weir__check_stream("weir_pool_alloc_aligned", stream);
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_aligned", stream);
-    return status == WEIR_OK ? allocate(pool, bytes, alignment, stream, out) : status;
+    return status == WEIR_OK ? allocate(pool, bytes, alignment, false, stream, out) : status;
+}
+
+static bool can_export(const struct weir_pool *pool) {
+    CUmemAllocationProp properties;
+    CUmemAccessDesc access;
+    if (pool->device->driver->page_export == NULL) return false;
+    weir__page_properties(pool->device, &properties, &access);
+    return properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
+enum weir_status weir_pool_alloc_exportable(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+    const char *call = "weir_pool_alloc_exportable";
+    if (out == NULL) return WEIR__INVALID("%s: out is NULL", call);
+    *out = NULL;
+    enum weir_status status = weir__pool_usable(pool, call);
+    if (status == WEIR_OK) status = weir__check_stream(call, stream);
+    if (status == WEIR_OK) status = weir__capture_route(&pool, call, stream);
+    if (status != WEIR_OK) return status;
+    if (weir__in_host_function() || pool->is_graph)
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "%s can't be called in a capture or a host function", call);
+    if (!can_export(pool))
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "%s: memory of device %d can't be exported as a descriptor",
+                          call, pool->device->ordinal);
+    return allocate(pool, bytes, WEIR__ALIGNMENT, true, stream, out);
 }
 
 enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void **out) {
@@ -465,7 +498,7 @@ enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t bytes, void 
     *out = NULL;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_alloc_any");
     if (status == WEIR_OK) status = weir__capture_route(&pool, "weir_pool_alloc_any", WEIR__ANY_STREAM);
-    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, WEIR__ANY_STREAM, out) : status;
+    return status == WEIR_OK ? allocate(pool, bytes, WEIR__ALIGNMENT, false, WEIR__ANY_STREAM, out) : status;
 }
 
 /* ---- free ------------------------------------------------------------------------------------------------------- */
@@ -488,7 +521,7 @@ static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_
     weir__tell_taken_back(pool, extent, slot, event);
     pool->frees++;
     pool->order.slots[extent->home]->frees++;
-    if (event == NULL && weir__front_keep(pool, extent, slot)) return;
+    if (event == NULL && !extent->alone && weir__front_keep(pool, extent, slot)) return;
     weir__table_take(&pool->blocks, extent->address);
     weir__inside_remove(&pool->inside, extent);
     put_back(pool, extent, slot);
@@ -665,6 +698,7 @@ enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
     weir__pool_begin(pool);
+    weir__alone_trim(pool, target_bytes);
     status = weir__given_back(pool->policy->trim(pool, target_bytes));
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);

@@ -23,6 +23,7 @@
 
 #include <pthread.h>
 
+#include "alloc/alone.h"
 #include "alloc/extent.h"
 #include "alloc/front.h"
 #include "alloc/index.h"
@@ -49,6 +50,7 @@ struct weir__request {
     size_t alignment;
     uint32_t slot;
     bool host_function; /* no driver call may be made */
+    bool alone;         /* on a handle of its own */
     /* What the driver refused below the limit, for want of memory; others hold the rest, and the ladder goes on. */
     size_t most_created; /* new pages that it gave before it refused one; SIZE_MAX before that */
     size_t most_mapped;  /* places that were mapped when it refused to map one more; SIZE_MAX */
@@ -108,6 +110,8 @@ struct weir_pool {
     struct weir__observer observer;
     struct weir__reclaims reclaims;
     struct weir__registered registered;
+    struct weir__alone *alone; /* blocks, and what was one */
+    size_t alone_bytes;        /* that they hold */
     struct weir__waiters waiters;
     struct weir__family *family, own_family; /* own_family: of a root */
     struct weir__member member;

@@ -21,6 +21,10 @@ static struct span span_of(const struct weir_pool *pool, uintptr_t address, size
                          weir__place_of(&pool->pages, weir__page_ceil(&pool->pages, address + bytes))};
 }
 
+static bool in_arena(const struct weir_pool *pool, uintptr_t address) {
+    return address - pool->pages.arena < pool->pages.arena_bytes;
+}
+
 static bool overlaps(const struct weir__registered *registered, const struct weir__extent *extent) {
     for (const struct weir__registration *at = registered->first; at != NULL; at = at->next)
         if (at->address < weir__extent_end(extent) && extent->address < at->address + at->bytes) return true;
@@ -29,7 +33,7 @@ static bool overlaps(const struct weir__registered *registered, const struct wei
 
 bool weir__is_fixed(const struct weir_pool *pool, const struct weir__extent *extent) {
     if (pool->registered.first == NULL) return false;
-    if (pool->registered.counts == NULL) return overlaps(&pool->registered, extent);
+    if (pool->registered.counts == NULL || extent->alone) return overlaps(&pool->registered, extent);
     const struct span span = span_of(pool, extent->address, extent->bytes);
     for (uint32_t place = span.begin; place < span.end; place++)
         if (pool->registered.counts[place] > 0) return true;
@@ -106,7 +110,7 @@ static enum weir_status check(const struct weir_pool *pool, const char *call, co
 }
 
 static void count_places(struct weir_pool *pool, const struct weir__registration *registration, bool more) {
-    if (pool->registered.counts == NULL) return;
+    if (!in_arena(pool, registration->address)) return;
     const struct span span = span_of(pool, registration->address, registration->bytes);
     for (uint32_t place = span.begin; place < span.end; place++)
         pool->registered.counts[place] += more ? 1u : UINT32_MAX;
@@ -156,7 +160,7 @@ enum weir_status weir_pool_unregister(struct weir_pool *pool, const void *addres
     } else {
         *link = registration->next;
         count_places(pool, registration, false);
-        if (pool->registered.counts != NULL)
+        if (in_arena(pool, registration->address))
             settle_again(pool, span_of(pool, registration->address, registration->bytes));
         weir__waiting_change(pool);
         free(registration);

@@ -108,7 +108,7 @@ static enum weir_status resize(struct weir_pool *pool, struct weir__extent *bloc
     if (bytes > SIZE_MAX / 4) return WEIR_NOT_READY;
     const size_t rounded =
         bytes <= WEIR__ALIGNMENT ? WEIR__ALIGNMENT : (bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
-    const bool rigid = pool->policy->name == WEIR_POLICY_PER_STREAM || block->bytes == 0;
+    const bool rigid = pool->policy->name == WEIR_POLICY_PER_STREAM || block->bytes == 0 || block->alone;
     if (rigid && (bytes > block->bytes || slot != block->home)) return WEIR_NOT_READY;
     return rounded > block->bytes && !rigid ? grow(pool, block, rounded, bytes, slot, stream)
                                             : shrink(pool, block, rigid ? block->bytes : rounded, bytes, slot, stream);

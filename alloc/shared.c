@@ -181,6 +181,7 @@ static size_t shared_largest_idle(const struct weir_pool *pool, uint32_t slot) {
 static void shared_each_extent(struct weir_pool *pool, void (*visit)(struct weir_pool *, struct weir__extent *)) {
     for (struct weir__extent *extent = pool->first; extent != NULL; extent = extent->next)
         if (extent->state != WEIR__BARE || extent->stale) visit(pool, extent);
+    weir__alone_each(pool, visit);
 }
 
 /* A graph's memory: nothing is recorded, nothing given back (capture.h). */

@@ -74,11 +74,15 @@
  * stream_id: a number that no other stream of the process ever has, as a handle may. From CUDA 12.0 on.
  * context_record: the event stands for all that is queued in its context now. From CUDA 12.5 on.
  * stream_is_capturing: asked of the legacy stream, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT while a blocking one captures.
+ * page_export: a descriptor by which another process can have the page.
  * exchange_capture_mode: swaps the thread's mode, which says what calls a capture forbids it. */
 #define WEIR__DRIVER_OPTIONAL_LIST(X)                                                                                  \
     X(stream_id, cuStreamGetId, (CUstream stream, unsigned long long *id))                                             \
     X(context_record, cuCtxRecordEvent, (CUcontext context, CUevent event))                                            \
     X(stream_is_capturing, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                     \
+    X(page_export, cuMemExportToShareableHandle,                                                                       \
+      (void *descriptor, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,                          \
+       unsigned long long flags))                                                                                      \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))
 
 /* Those that only the emulated driver has stand in device/emu/emu_abi.h: WEIR__EMU_LIST. */

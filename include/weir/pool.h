@@ -108,6 +108,19 @@ WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, 
 WEIR_API enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t bytes, size_t alignment,
                                                   weir_stream stream, void **out);
 
+/* Gives a block that stands alone on a handle of its own, so that it can be exported: its bytes are rounded up to whole pages of the
+ * device, and it is never a part of others' memory. Freed as any other; then it is idle until the memory is needed, and
+ * goes back to the driver. It does not grow.
+ * Fails: as weir_pool_alloc; WEIR_NOT_SUPPORTED where the device's memory can't be exported, in a capture, in a host function. */
+WEIR_API enum weir_status weir_pool_alloc_exportable(struct weir_pool *pool, size_t bytes, weir_stream stream,
+                                                     void **out);
+/* Gives: a file descriptor by which another process can import such a block (cuMemImportFromShareableHandle) and map all of its
+ * rounded bytes; the caller closes it. What another process has imported stays there until it has given it up too, whatever
+ * becomes of the block here; order between the processes is theirs to make.
+ * Fails: WEIR_INVALID when the block is none of weir_pool_alloc_exportable; WEIR_DRIVER; WEIR_NOT_SUPPORTED in host functions.
+ * *fd is -1. */
+WEIR_API enum weir_status weir_pool_export(struct weir_pool *pool, const void *block, int *fd);
+
 /* Makes a block larger or smaller where it is, or not at all. Its first bytes stay as they are. A part that is new is ready for use
  * on `stream`, contents undefined; one that is cut off is unused after the noted uses and what is queued on `stream` now, so
  * every use that was not noted precedes the position of `stream`, as with a free. From then on the block counts as allocated on

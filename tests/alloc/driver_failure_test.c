@@ -200,8 +200,14 @@ static bool use(struct program *program, int block, int stream, bool write) {
 static void allocate(struct program *program, int block, size_t bytes, int stream) {
     const struct weir_pool_stats before = stats_of(program->pool);
     if (program->blocks[block] != NULL) return;
-    if (DONE(program, weir_pool_alloc_aligned(program->pool, bytes, block % 4 == 3 ? 4 * PAGE : 1,
-                                              program->streams[stream], &program->blocks[block]))) {
+    weir_stream on = program->streams[stream];
+    enum weir_status status = WEIR_NOT_SUPPORTED;
+    if (block == 2 && bytes > 0) /* where the device will not say that it can export, it can't */
+        status = weir_pool_alloc_exportable(program->pool, bytes, on, &program->blocks[block]);
+    if (status == WEIR_NOT_SUPPORTED)
+        status =
+            weir_pool_alloc_aligned(program->pool, bytes, block % 4 == 3 ? 4 * PAGE : 1, on, &program->blocks[block]);
+    if (done(program, status, "an alloc")) {
         program->used_by[block] = stream;
         program->bytes[block] = bytes;
         program->filled[block] = use(program, block, stream, true);
