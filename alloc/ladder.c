@@ -419,8 +419,9 @@ static step_fn *const latency_steps[] = {as_before,      take_ordered,   take_dr
                                          take_new_pages, wait_on_device, move_pages,   give_pages_back, NULL};
 static step_fn *const footprint_steps[] = {as_before,      take_ordered,   take_drained, return_ordered,  take_complete,
                                            wait_on_device, take_new_pages, move_pages,   give_pages_back, NULL};
-static step_fn *const any_steps[] = {as_before,      take_ordered,  take_drained,  return_ordered,  take_complete,
-                                     take_new_pages, move_complete, wait_in_place, give_pages_back, NULL};
+static step_fn *const any_steps[] = {as_before,      take_ordered,    take_drained,
+                                     return_ordered, take_complete,   move_complete,
+                                     wait_in_place,  give_pages_back, NULL};
 
 /* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
 static step_fn *const graph_steps[] = {as_before, take_ordered, take_drained, take_new_pages, NULL};

@@ -352,11 +352,7 @@ static enum weir_status check_captures(const struct weir__order *order) {
 /* (unlocks) Records a mark by a slot's own stream, or one that comes after it, and gives it with one user, or NULL and why. */
 static struct weir__mark *make_mark(struct weir__order *order, struct weir__slot *slot, weir_stream stream,
                                     enum weir_status *status) {
-    const bool borrowed = stream == CU_STREAM_LEGACY && slot->kind == WEIR__KIND_THREAD;
-    if (borrowed)
-        *status = check_captures(order);
-    else
-        *status = weir__is_captured(stream) ? fail_captured() : WEIR_OK;
+    *status = weir__is_captured(stream) ? fail_captured() : WEIR_OK; /* record asks the driver too */
     struct weir__mark *mark = *status == WEIR_OK ? new_mark(order, slot, 0, status) : NULL;
     if (mark == NULL) return NULL;
     mark->tick = end_tick(slot);
