@@ -271,14 +271,17 @@ struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct wei
 size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use,
                            size_t pages, struct weir__donation *out, size_t room, size_t *found);
 
-/* ---- changes that need the driver (move.c) ---------------------------------------------------------------------- */
+/* ---- changes that need the driver (move.c, give_back.c) -------------------------------------------------------- */
 
 /* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_NOT_READY when another pool of the family took what the
  * ladder saw, or the driver has no memory for a page or for its mapping, and the request says now how far it went; WEIR_OUT_OF_MEMORY when old mappings had to go first and were in use
  * past the deadline; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that donors may be spare pages now. */
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
                             struct weir__extent **out);
-/* (unlocks) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
+/* Claims an extent that is in no index; and ends that, as what it was. */
+void weir__mark_moving(struct weir_pool *pool, struct weir__extent *extent);
+void weir__unclaim(struct weir_pool *pool, struct weir__extent *extent);
+/* (unlocks; give_back.c) Unmaps and releases up to `pages` pages that are idle and complete. Gives: *done. */
 enum weir_status weir__give_back(struct weir_pool *pool, size_t pages, size_t *done);
 /* Around all that a call does with memory in hand and the lock let go: the walk makes allowance for it, and a request about
  * to be refused waits for its end. */
