@@ -98,7 +98,7 @@ struct weir_pool *weir__capture_home(struct weir_pool *pool, const void *block) 
     struct weir_pool *home = pool;
     pthread_mutex_lock(&family->lock);
     for (struct weir_pool *member = family->first; member != NULL; member = member->member.next)
-        if (member->is_graph && lies_in(member, (uintptr_t)block)) home = member;
+        if (member->is_graph && !member->member.closing && lies_in(member, (uintptr_t)block)) home = member;
     pthread_mutex_unlock(&family->lock);
     return home;
 }
