@@ -22,3 +22,4 @@ wake_time          = 1 us
 jitter             = 10 %
 
 call = 1 us
+call.cuThreadExchangeStreamCaptureMode = 0 us  # changes a flag of the thread

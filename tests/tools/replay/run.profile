@@ -13,4 +13,6 @@ wake_time      = 3 us
 pool_call      = 2 us
 
 call           = 1 us
+call.cuStreamIsCapturing = 0 us  # reads a flag
+call.cuThreadExchangeStreamCaptureMode = 0 us  # changes a flag of the thread
 call.cuLaunch* = 10 us
