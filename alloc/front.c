@@ -40,6 +40,7 @@ FAST struct weir__extent **bin_of(struct weir__front *front, size_t bytes) {
 FAST void count_kept(struct weir__front *front, const struct weir__extent *extent, size_t blocks) {
     __atomic_store_n(&front->kept, front->kept + (unsigned)blocks, __ATOMIC_RELAXED);
     __atomic_store_n(&front->kept_bytes, front->kept_bytes + blocks * extent->bytes, __ATOMIC_RELAXED);
+    front->kept_requested_bytes += blocks * extent->requested_bytes;
 }
 
 /* Links through `left` and `right`: in front of the list, and out of it. */
@@ -117,6 +118,12 @@ FAST struct weir__extent *find(struct weir__front *front, size_t bytes) {
     struct weir__extent *extent = *bin_of(front, bytes);
     while (extent != NULL && extent->requested_bytes != bytes) extent = extent->right;
     return extent;
+}
+
+/* No peak is passed unseen when so much more is taken. */
+FAST bool may_take(const struct weir__front *front, size_t bytes, size_t requested_bytes) {
+    return front->kept_bytes >= front->withheld_bytes + bytes &&
+           front->kept_requested_bytes >= front->withheld_requested_bytes + requested_bytes;
 }
 
 FAST bool fits(const struct weir__front *front, size_t bytes) {
@@ -216,6 +223,7 @@ bool weir__front_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream,
     if (front == NULL) return false;
     struct weir__extent *extent = find(front, bytes);
     if (extent == NULL && front->noted != NULL) extent = find_over(pool, front, bytes);
+    if (extent != NULL && !may_take(front, extent->bytes, bytes)) extent = NULL;
     if (extent != NULL) {
         take_out(front, extent);
         weir__extent_tags_clear(extent);
@@ -347,6 +355,7 @@ struct weir__extent *weir__front_take(struct weir_pool *pool, uint32_t slot, siz
     if (front == NULL || __atomic_load_n(&front->kept, __ATOMIC_RELAXED) == 0 || !is_open(pool, front)) return NULL;
     struct weir__extent *extent = take_plain(front, bytes);
     if (extent == NULL && front->noted != NULL) extent = take_noted(pool, front, bytes);
+    if (extent != NULL && !may_take(front, 0, 0)) weir__account_taken(pool, front->slot);
     return extent;
 }
 
@@ -404,8 +413,18 @@ static void give_back(struct weir_pool *pool, struct weir__extent *extent) {
     weir__settle_by_registration(pool, extent);
 }
 
+/* Needs: both locks. */
+static void withhold(struct weir__fronts *fronts, struct weir__front *front, size_t bytes, size_t requested_bytes) {
+    fronts->withheld_bytes += bytes - front->withheld_bytes;
+    fronts->withheld_requested_bytes += requested_bytes - front->withheld_requested_bytes;
+    front->withheld_bytes = bytes;
+    front->withheld_requested_bytes = requested_bytes;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* Takes the `count` oldest out of a front, as a list through `newer`. Needs: its lock, and so many. */
-static struct weir__extent *take_oldest(struct weir__front *front, unsigned count) {
+static struct weir__extent *take_oldest(struct weir_pool *pool, struct weir__front *front, unsigned count) {
     struct weir__extent *first = NULL, **link = &first;
     for (; count > 0; count--) {
         struct weir__extent *extent = front->oldest;
@@ -414,6 +433,8 @@ static struct weir__extent *take_oldest(struct weir__front *front, unsigned coun
         *link = extent;
         link = &extent->newer;
     }
+    withhold(&pool->fronts, front, least(front->withheld_bytes, front->kept_bytes),
+             least(front->withheld_requested_bytes, front->kept_requested_bytes));
     return first;
 }
 
@@ -426,9 +447,9 @@ static void give_list_back(struct weir_pool *pool, struct weir__extent *extent) 
 }
 
 /* Makes room for a block. Needs: the front's lock. Gives: what has to go, to be given back. */
-static struct weir__extent *make_room(struct weir__front *front, size_t bytes) {
+static struct weir__extent *make_room(struct weir_pool *pool, struct weir__front *front, size_t bytes) {
     struct weir__extent *gone = NULL, **link = &gone;
-    for (; !fits(front, bytes); link = &(*link)->newer) *link = take_oldest(front, 1);
+    for (; !fits(front, bytes); link = &(*link)->newer) *link = take_oldest(pool, front, 1);
     return gone;
 }
 
@@ -446,7 +467,7 @@ bool weir__front_keep(struct weir_pool *pool, struct weir__extent *extent, uint3
     struct weir__extent *gone = NULL;
     const bool keep = is_open(pool, front) && (extent->front == front || weir__table_reserve(&front->own));
     if (keep) {
-        gone = make_room(front, extent->bytes);
+        gone = make_room(pool, front, extent->bytes);
         if (extent->front == NULL) weir__table_put(&front->own, extent->address, extent);
         extent->front = front;
         extent->noted = extent->tag_count > 0;
@@ -480,7 +501,7 @@ bool weir__fronts_drain(struct weir_pool *pool) {
     for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) {
         if (__atomic_load_n(&front->kept, __ATOMIC_RELAXED) == 0) continue;
         lock(front);
-        struct weir__extent *kept = take_oldest(front, front->kept);
+        struct weir__extent *kept = take_oldest(pool, front, front->kept);
         unlock(front);
         all = merge(all, kept);
     }
@@ -492,7 +513,7 @@ void weir__front_end(struct weir_pool *pool, uint32_t slot) {
     struct weir__front *front = slot == WEIR__SLOT_NONE ? NULL : pool->order.slots[slot]->front;
     if (front == NULL) return;
     lock(front);
-    struct weir__extent *kept = take_oldest(front, front->kept);
+    struct weir__extent *kept = take_oldest(pool, front, front->kept);
     front->ended = true;
     front->fast = false;
     for (size_t i = 0; i < front->own.room; i++)
@@ -509,7 +530,7 @@ void weir__fronts_pause(struct weir_pool *pool, size_t *bytes, size_t *requested
         lock(front);
         front->fast = false;
         *bytes += front->kept_bytes;
-        *requested_bytes += weir__front_requested_bytes(front);
+        *requested_bytes += front->kept_requested_bytes;
         unlock(front);
     }
 }
@@ -523,31 +544,29 @@ static void settle_all(struct weir_pool *pool, bool drain) {
     if (drain) weir__fronts_drain(pool);
 }
 
-/* What is live would be past a peak if all that a front keeps were taken. */
-static bool is_past_peak(const struct weir_pool *pool, const struct weir__slot *slot) {
-    return pool->live_bytes > pool->peak_live_bytes || pool->requested_bytes > pool->peak_requested_bytes ||
-           slot->live_bytes > slot->peak_live_bytes;
-}
-
-/* The one whose kept block was freed first of those that may go past a peak. NULL: none may. */
-static struct weir__front *past_peak(const struct weir_pool *pool) {
-    struct weir__front *first = NULL;
-    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next)
-        if (front->kept > 0 && is_past_peak(pool, front->slot) &&
-            (first == NULL || front->oldest->number < first->oldest->number))
-            first = front;
-    return first;
-}
-
+/* Deals out, in equal shares as far as each front has use for its own, what may be taken before there is a new peak. */
 void weir__fronts_resume(struct weir_pool *pool) {
-    for (struct weir__front *front; (front = past_peak(pool)) != NULL;) {
-        lock(front);
-        struct weir__extent *oldest = take_oldest(front, 1);
-        unlock(front);
-        give_list_back(pool, oldest);
+    size_t kept = 0, requested = 0, fronts = 0;
+    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next) {
+        lock(front); /* no frees from here on */
+        kept += front->kept_bytes;
+        requested += front->kept_requested_bytes;
+        fronts++;
     }
+    size_t room = pool->peak_live_bytes + kept - pool->live_bytes;
+    size_t requested_room = pool->peak_requested_bytes + requested - pool->requested_bytes;
     pool->fronts.paused = false;
-    settle_all(pool, false);
+    for (struct weir__front *front = pool->fronts.first; front != NULL; front = front->next, fronts--) {
+        const struct weir__slot *slot = front->slot;
+        const size_t own_room = slot->peak_live_bytes + front->kept_bytes - slot->live_bytes;
+        const size_t share = least(front->kept_bytes, least(room / fronts, own_room));
+        const size_t requested_share = least(front->kept_requested_bytes, requested_room / fronts);
+        room -= share;
+        requested_room -= requested_share;
+        withhold(&pool->fronts, front, front->kept_bytes - share, front->kept_requested_bytes - requested_share);
+        settle_fast(pool, front);
+        unlock(front);
+    }
 }
 
 void weir__fronts_shut(struct weir_pool *pool, bool shut) {
@@ -570,15 +589,12 @@ bool weir__fronts_keep_any(const struct weir_pool *pool) {
     return false;
 }
 
-size_t weir__front_requested_bytes(const struct weir__front *front) {
-    size_t bytes = 0;
-    for (const struct weir__extent *extent = front->oldest; extent != NULL; extent = extent->newer)
-        bytes += extent->requested_bytes;
-    return bytes;
-}
-
 size_t weir__front_kept_bytes(const struct weir__slot *slot) {
     return slot->front == NULL ? 0 : __atomic_load_n(&slot->front->kept_bytes, __ATOMIC_RELAXED);
+}
+
+size_t weir__front_withheld_bytes(const struct weir__slot *slot) {
+    return slot->front == NULL ? 0 : slot->front->withheld_bytes;
 }
 
 size_t weir__fronts_kept_bytes(const struct weir_pool *pool) {
@@ -614,7 +630,7 @@ void weir__fronts_hide(struct weir_pool *pool) {
 /* ---- the walk, and the end -------------------------------------------------------------------------------------- */
 
 static enum weir_status check_kept(const struct weir_pool *pool, const struct weir__front *front) {
-    size_t bytes = 0;
+    size_t bytes = 0, requested = 0;
     unsigned kept = 0;
     for (const struct weir__extent *extent = front->oldest; extent != NULL; extent = extent->newer, kept++) {
         WEIR__HOLDS(extent->kept && extent->front == front && extent->state == WEIR__USED &&
@@ -626,9 +642,11 @@ static enum weir_status check_kept(const struct weir_pool *pool, const struct we
         WEIR__HOLDS(extent->kept_tick <= front->slot->tick, "extent %#zx+%zu was freed in the future",
                     (size_t)extent->address, extent->bytes);
         bytes += extent->bytes;
+        requested += extent->requested_bytes;
     }
-    WEIR__HOLDS(kept == front->kept && bytes == front->kept_bytes,
-                "a front keeps %u blocks of %zu bytes, it says %u, %zu", kept, bytes, front->kept, front->kept_bytes);
+    WEIR__HOLDS(kept == front->kept && bytes == front->kept_bytes && requested == front->kept_requested_bytes,
+                "a front keeps %u blocks of %zu bytes, %zu requested; it says %u, %zu, %zu", kept, bytes, requested,
+                front->kept, front->kept_bytes, front->kept_requested_bytes);
     WEIR__HOLDS(kept <= WEIR__FRONT_BLOCKS && bytes <= front->most_bytes, "a front keeps %u blocks of %zu bytes", kept,
                 bytes);
     return WEIR_OK;
@@ -647,23 +665,43 @@ static enum weir_status check_own(const struct weir_pool *pool, const struct wei
     return WEIR_OK;
 }
 
+/* What may be taken from a front makes no new peak of its stream. */
+static enum weir_status check_withheld(const struct weir__front *front, size_t may_take) {
+    const struct weir__slot *slot = front->slot;
+    WEIR__HOLDS(may_take == 0 || slot->live_bytes + may_take <= slot->peak_live_bytes,
+                "live %zu of a stream and %zu of its front's are more than the peak %zu", slot->live_bytes, may_take,
+                slot->peak_live_bytes);
+    return WEIR_OK;
+}
+
+static size_t above(size_t a, size_t b) { return a > b ? a - b : 0; }
+
 enum weir_status weir__fronts_check(const struct weir_pool *pool) {
     enum weir_status status = WEIR_OK;
-    size_t kept = 0, requested = 0;
+    size_t bytes = 0, requested = 0, withheld = 0, withheld_requested = 0;
     for (const struct weir__front *front = pool->fronts.first; front != NULL && status == WEIR_OK;
          front = front->next) {
+        const size_t may_take = above(front->kept_bytes, front->withheld_bytes);
         status = check_kept(pool, front);
         if (status == WEIR_OK) status = check_own(pool, front);
+        if (status == WEIR_OK && !pool->fronts.paused) status = check_withheld(front, may_take);
         WEIR__HOLDS(!front->ended || (front->kept == 0 && front->own.count == 0),
                     "a front without a stream has blocks");
-        kept += front->kept_bytes;
-        requested += weir__front_requested_bytes(front);
+        bytes += may_take;
+        requested += above(front->kept_requested_bytes, front->withheld_requested_bytes);
+        withheld += front->withheld_bytes;
+        withheld_requested += front->withheld_requested_bytes;
     }
-    if (status != WEIR_OK || pool->fronts.paused) return status;
-    WEIR__HOLDS(pool->live_bytes + kept <= pool->peak_live_bytes &&
-                    pool->requested_bytes + requested <= pool->peak_requested_bytes,
-                "live %zu and %zu kept are more than the peak %zu, or requested %zu and %zu than %zu", pool->live_bytes,
-                kept, pool->peak_live_bytes, pool->requested_bytes, requested, pool->peak_requested_bytes);
+    if (status != WEIR_OK) return status;
+    WEIR__HOLDS(withheld == pool->fronts.withheld_bytes && withheld_requested == pool->fronts.withheld_requested_bytes,
+                "fronts withhold %zu bytes, %zu requested; the pool says %zu, %zu", withheld, withheld_requested,
+                pool->fronts.withheld_bytes, pool->fronts.withheld_requested_bytes);
+    if (pool->fronts.paused) return WEIR_OK;
+    WEIR__HOLDS((bytes == 0 || pool->live_bytes + bytes <= pool->peak_live_bytes) &&
+                    (requested == 0 || pool->requested_bytes + requested <= pool->peak_requested_bytes),
+                "live %zu and %zu of fronts are more than the peak %zu, or requested %zu and %zu than %zu",
+                pool->live_bytes, bytes, pool->peak_live_bytes, pool->requested_bytes, requested,
+                pool->peak_requested_bytes);
     return WEIR_OK;
 }
 

@@ -10,12 +10,15 @@
  * bin     kept blocks without noted uses, by size; those with are taken in the order in which they were freed
  * drain   kept blocks become idle extents, as after any free; it comes before anything that the pool itself can't do without
  *         the driver, and before anything is refused
- * pause   nothing is taken from fronts without the pool's lock, since that might make a new peak that nobody sees
+ * withheld  so many bytes of what a front keeps are not taken without the pool's lock, since that might make a new peak that
+ *         nobody sees
+ * pause   nothing at all is, until peaks are counted and what is withheld is dealt out anew
  *
  * Invariants.
  *   a kept block's number says when it was freed, as an idle extent's
  *   pool.live_bytes - sum(front.kept_bytes) is live, pool.idle_bytes + sum(front.kept_bytes) is idle; so by stream
- *   what is live, with all that is kept, is at most the peak: so no alloc from a front makes a new one (but while paused)
+ *   what is live, with all that is kept and not withheld, is at most the peak, of the pool and by stream: so no alloc without the
+ *   pool's lock makes a new one
  *
  * While any stream is captured, and for a stream that captures, which the driver is asked before each alloc, the pool's lock is taken.
  *
@@ -47,6 +50,8 @@ struct weir__front {
     struct weir__slot *slot;
     size_t most_bytes;      /* that may be kept */
     size_t kept_bytes;      /* read without the lock too */
+    size_t kept_requested_bytes;
+    size_t withheld_bytes, withheld_requested_bytes; /* of those; changed under both locks */
     uint64_t allocs, frees; /* made here that the pool has not counted yet */
     struct weir__table own;
     struct weir__extent *oldest, *newest;    /* kept */
@@ -62,6 +67,7 @@ struct weir__fronts {
     bool shut;   /* more is held than may be: what is free is given back */
     bool waited; /* a request waits for what is freed */
     bool paused;
+    size_t withheld_bytes, withheld_requested_bytes; /* of all */
     struct weir__front *first;
     struct weir__front *by_stream[WEIR__FRONT_PLACES];
 };
@@ -93,7 +99,7 @@ bool weir__fronts_drain(struct weir_pool *pool);
 void weir__front_end(struct weir_pool *pool, uint32_t slot);
 /* Nothing is taken from fronts, or kept, without the pool's lock. Gives: what is kept. */
 void weir__fronts_pause(struct weir_pool *pool, size_t *bytes, size_t *requested_bytes);
-/* Ends a pause: what may go past a peak if it were taken becomes idle, the oldest first. */
+/* Ends a pause: what may go past a peak if it were taken is withheld. */
 void weir__fronts_resume(struct weir_pool *pool);
 /* Nothing is kept while the pool holds more than it may; nor while a request waits. */
 void weir__fronts_shut(struct weir_pool *pool, bool shut);
@@ -101,10 +107,9 @@ void weir__fronts_waited(struct weir_pool *pool, bool waited);
 /* Gives: whether any front keeps something, without a look at what other threads do right now; and how much all do. */
 bool weir__fronts_keep_any(const struct weir_pool *pool);
 size_t weir__fronts_kept_bytes(const struct weir_pool *pool);
-/* As asked for. Needs: its lock. */
-size_t weir__front_requested_bytes(const struct weir__front *front);
 /* Of the slot's front, 0 without one. */
 size_t weir__front_kept_bytes(const struct weir__slot *slot);
+size_t weir__front_withheld_bytes(const struct weir__slot *slot);
 void weir__fronts_lock(struct weir_pool *pool);
 void weir__fronts_unlock(struct weir_pool *pool);
 /* Around what reads accounts and extents: between them all accounts are as if kept blocks were idle, and nothing changes. */

@@ -166,6 +166,8 @@ bool weir__account_hold(struct weir_pool *pool, size_t bytes);
 void weir__account_unhold(struct weir_pool *pool, size_t bytes);
 void weir__account_live(struct weir_pool *pool, const struct weir__extent *used);
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used);
+/* A block was taken from the slot's front of which nothing was to be taken without the pool's lock. */
+void weir__account_taken(struct weir_pool *pool, struct weir__slot *slot);
 /* A slot's front keeps more. */
 void weir__account_kept(struct weir__slot *slot);
 /* What a front has counted is the pool's. Needs: its lock. */

@@ -26,7 +26,7 @@ void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
 /* What fronts keep is no part of a peak. */
 static void count_peaks(struct weir_pool *pool, struct weir__slot *slot) {
     size_t kept = 0, requested = 0;
-    if (weir__fronts_keep_any(pool)) weir__fronts_pause(pool, &kept, &requested);
+    if (weir__fronts_keep_any(pool) || pool->fronts.withheld_bytes > 0) weir__fronts_pause(pool, &kept, &requested);
     raise_to(&pool->peak_live_bytes, pool->live_bytes - kept);
     raise_to(&pool->peak_requested_bytes, pool->requested_bytes - requested);
     raise_to(&slot->peak_live_bytes, slot->live_bytes - (kept > 0 ? weir__front_kept_bytes(slot) : 0));
@@ -38,10 +38,13 @@ void weir__account_live(struct weir_pool *pool, const struct weir__extent *used)
     pool->requested_bytes += used->requested_bytes;
     pool->live_blocks++;
     slot->live_bytes += used->bytes;
-    if (pool->live_bytes > pool->peak_live_bytes || pool->requested_bytes > pool->peak_requested_bytes ||
-        slot->live_bytes > slot->peak_live_bytes)
+    if (pool->live_bytes - pool->fronts.withheld_bytes > pool->peak_live_bytes ||
+        pool->requested_bytes - pool->fronts.withheld_requested_bytes > pool->peak_requested_bytes ||
+        slot->live_bytes - weir__front_withheld_bytes(slot) > slot->peak_live_bytes)
         count_peaks(pool, slot);
 }
+
+void weir__account_taken(struct weir_pool *pool, struct weir__slot *slot) { count_peaks(pool, slot); }
 
 void weir__account_dead(struct weir_pool *pool, const struct weir__extent *used) {
     struct weir__slot *slot = pool->order.slots[used->home];
@@ -85,7 +88,7 @@ void weir__fronts_count(struct weir_pool *pool, struct weir__front *front) {
 void weir__account_shown(struct weir_pool *pool, struct weir__front *front, bool shown) {
     struct weir__slot *slot = front->slot;
     const size_t bytes = shown ? front->kept_bytes : 0 - front->kept_bytes; /* to be taken off; wraps */
-    const size_t requested = shown ? weir__front_requested_bytes(front) : 0 - weir__front_requested_bytes(front);
+    const size_t requested = shown ? front->kept_requested_bytes : 0 - front->kept_requested_bytes;
     weir__fronts_count(pool, front);
     pool->live_bytes -= bytes;
     pool->idle_bytes += bytes;

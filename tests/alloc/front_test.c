@@ -116,11 +116,15 @@ static void a_peak_is_of_what_is_live(void **state) {
     OK(weir_pool_free(pool, a, stream));
     OK(weir_pool_free(pool, c, stream));
     void *b = alloc(pool, 3 * PAGE, stream); /* less than the peak; with what is kept it is more */
-    assert_int_equal(kept(pool, stream), 1); /* c */
+    assert_int_equal(kept(pool, stream), 2);
     assert_int_equal(stats_of(pool).peak_live_bytes, 6 * PAGE);
     assert_int_equal(stats_of_stream(pool, stream).peak_live_bytes, 6 * PAGE);
-    assert_ptr_equal(alloc(pool, 4 * PAGE, stream), a);
-    assert_int_equal(kept(pool, stream), 0);
+    OK(weir_pool_check(pool));
+    assert_ptr_equal(alloc(pool, 2 * PAGE, stream), c);
+    assert_int_equal(stats_of(pool).peak_live_bytes, 6 * PAGE);
+    OK(weir_pool_free(pool, c, stream));
+    assert_ptr_equal(alloc(pool, 4 * PAGE, stream), a); /* a front's, and a new peak */
+    assert_int_equal(kept(pool, stream), 1);            /* c */
     assert_int_equal(stats_of(pool).peak_live_bytes, 7 * PAGE);
     assert_int_equal(stats_of(pool).peak_requested_bytes, 7 * PAGE);
     assert_int_equal(stats_of_stream(pool, stream).peak_live_bytes, 7 * PAGE);
@@ -132,6 +136,55 @@ static void a_peak_is_of_what_is_live(void **state) {
     assert_int_equal(stats_of(pool).peak_live_bytes, 7 * PAGE);
     OK(weir_pool_free(pool, b, stream));
     OK(weir_pool_free(pool, a, stream));
+    close_pool(pool);
+}
+
+static void a_peak_is_of_what_was_requested(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream();
+    void *small[3];
+    for (int i = 0; i < 3; i++) small[i] = alloc(pool, 1, stream); /* of 512 bytes */
+    for (int i = 0; i < 3; i++) OK(weir_pool_free(pool, small[i], stream));
+    void *whole = alloc(pool, 512, stream);
+    assert_int_equal(stats_of(pool).peak_requested_bytes, 512);
+    for (int i = 0; i < 2; i++) {
+        small[i] = alloc(pool, 1, stream);
+        assert_int_equal(stats_of(pool).peak_requested_bytes, 513 + i);
+        assert_int_equal(stats_of(pool).peak_live_bytes, 3 * 512);
+    }
+    OK(weir_pool_check(pool));
+    OK(weir_pool_free(pool, whole, stream));
+    for (int i = 0; i < 2; i++) OK(weir_pool_free(pool, small[i], stream));
+    close_pool(pool);
+}
+
+/* Of which each stream may take its share of what is left until there is a new peak. */
+static void a_peak_of_several_streams_is_of_what_is_live(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream streams[3] = {new_stream(), new_stream(), new_stream()};
+    void *beside = alloc(pool, 40 * PAGE, streams[0]), *blocks[3]; /* too large to be kept */
+    OK(weir_pool_free(pool, beside, streams[0]));
+    for (int i = 0; i < 3; i++)
+        blocks[i] = alloc(pool, 3 * PAGE - (size_t)i, streams[i]); /* of one size in all but the request */
+    OK(weir_pool_reset_peaks(pool));                               /* 9 pages are live, and 3 of each stream */
+    OK(weir_pool_free(pool, blocks[0], streams[0]));
+    OK(weir_pool_free(pool, blocks[1], streams[1]));
+    OK(weir_pool_free(pool, blocks[2], streams[2]));
+    beside = alloc(pool, 5 * PAGE, streams[0]); /* leaves 4 for what fronts keep, 9 in all */
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(alloc(pool, 3 * PAGE - (size_t)i, streams[i]), blocks[i]);
+        const size_t live = (size_t)(5 + 3 * (i + 1)) * PAGE;
+        assert_int_equal(stats_of(pool).live_bytes, live);
+        assert_int_equal(stats_of(pool).peak_live_bytes, live > 9 * PAGE ? live : 9 * PAGE);
+        const size_t requested = live - (size_t)(i * (i + 1) / 2), before = 9 * PAGE - 3;
+        assert_int_equal(stats_of(pool).peak_requested_bytes, requested > before ? requested : before);
+        assert_int_equal(stats_of_stream(pool, streams[i]).peak_live_bytes, (i == 0 ? 8 : 3) * PAGE);
+        OK(weir_pool_check(pool));
+    }
+    OK(weir_pool_free(pool, beside, streams[0]));
+    for (int i = 0; i < 3; i++) OK(weir_pool_free(pool, blocks[i], streams[i]));
     close_pool(pool);
 }
 
@@ -320,6 +373,8 @@ int main(void) {
         cmocka_unit_test(what_is_kept_is_no_block_to_anybody),
         cmocka_unit_test(what_is_kept_is_told_as_idle),
         cmocka_unit_test(a_peak_is_of_what_is_live),
+        cmocka_unit_test(a_peak_is_of_what_was_requested),
+        cmocka_unit_test(a_peak_of_several_streams_is_of_what_is_live),
         cmocka_unit_test(what_is_kept_serves_other_sizes_before_memory_is_taken),
         cmocka_unit_test(what_is_kept_serves_other_streams_in_order),
         cmocka_unit_test(what_is_kept_is_given_back_by_trim_and_under_a_lower_limit),
