@@ -34,9 +34,9 @@
 struct weir_pool;
 struct weir__slot;
 
-#define WEIR__FRONT_LARGEST  32u  /* granules of a block that may be kept, */
-#define WEIR__FRONT_GRANULES 512u /* of all that a front keeps, */
-#define WEIR__FRONT_BLOCKS   256u /* and how many blocks that may be */
+#define WEIR__FRONT_LARGEST  32u   /* granules of a block that may be kept, */
+#define WEIR__FRONT_GRANULES 2048u /* of all that a front keeps, */
+#define WEIR__FRONT_BLOCKS   1024u /* and how many blocks that may be */
 
 enum { WEIR__FRONT_BINS = 64, WEIR__FRONT_PLACES = 64, WEIR__FRONT_PROBES = 4 };
 
@@ -48,11 +48,11 @@ struct weir__front {
     unsigned kept;            /* blocks; read without the lock too */
     weir_stream stream;       /* read without the lock too */
     struct weir__slot *slot;
-    size_t most_bytes;      /* that may be kept */
-    size_t kept_bytes;      /* read without the lock too */
+    size_t most_bytes; /* that may be kept */
+    size_t kept_bytes; /* read without the lock too */
     size_t kept_requested_bytes;
     size_t withheld_bytes, withheld_requested_bytes; /* of those; changed under both locks */
-    uint64_t allocs, frees; /* made here that the pool has not counted yet */
+    uint64_t allocs, frees;                          /* made here that the pool has not counted yet */
     struct weir__table own;
     struct weir__extent *oldest, *newest;    /* kept */
     struct weir__extent *noted, *noted_last; /* of those, with noted uses: the oldest, the newest */

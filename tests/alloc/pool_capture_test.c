@@ -7,7 +7,7 @@
 
 #include "tests/alloc/graphs.h"
 
-enum { PAGES = 128, TIMES = 3, SMALL = 20000, LARGE = 40000 };
+enum { PAGES = 192, TIMES = 3, SMALL = 20000, LARGE = 40000 };
 enum {
     MANY = WEIR__FRONT_BLOCKS + WEIR__MARK_FREES + 64
 };                                         /* frees, after which a mark is due, though a front keeps some */
