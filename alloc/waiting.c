@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc/waiting.h"
 
+#include <stddef.h>
 #include <time.h>
 
 #include "alloc/pool.h"
@@ -43,6 +44,35 @@ static bool one_is_to_look(const struct weir_pool *pool, const struct weir__wait
     return false;
 }
 
+/* Claims what a request may have without a driver call: it is this request's when it looks. */
+static void set_aside(struct weir_pool *pool, struct weir__request *request) {
+    if (request->alone || pool->pages.arena_bytes == 0) return;
+    const struct weir__choice choice = weir__ladder_next(pool, request);
+    if (choice.step != WEIR__TAKE || !weir__extent_reserve(&pool->store, 2)) return;
+    struct weir__extent *aside = weir__carve(pool, choice.idle, choice.window.begin, request->bytes);
+    if (aside == NULL) return;
+    weir__mark_moving(pool, aside);
+    weir__claim_begin(pool);
+    request->waiter.aside = aside;
+}
+
+static void end_aside(struct weir_pool *pool, struct weir__waiter *waiter) {
+    weir__unclaim(pool, waiter->aside);
+    weir__claim_end(pool);
+    waiter->aside = NULL;
+}
+
+/* Those that have waited longer than `than` (NULL: all) and make their marks look at nothing before these are made; so that
+ * nobody waits for that, and nothing is taken away meanwhile, it is looked for them. */
+static void look_for_marking(struct weir_pool *pool, const struct weir__waiter *than) {
+    for (struct weir__waiter *waiter = pool->waiters.oldest; waiter != than; waiter = waiter->younger) {
+        const uint64_t changes = weir__waiting_changes(pool);
+        if (!waiter->marking || waiter->aside != NULL || waiter->seen == changes) continue;
+        waiter->seen = changes;
+        set_aside(pool, (struct weir__request *)((char *)waiter - offsetof(struct weir__request, waiter)));
+    }
+}
+
 /* (unlocks) For a while, or until there is a change. The first pause is a call of the machine's, which so hears that the host
  * waits; under the virtual clock all are, since other threads go on only then. */
 static void pause_waiting(struct weir_pool *pool, uint64_t *pause_ns) {
@@ -71,6 +101,7 @@ void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *
         pthread_cond_broadcast(&pool->changed);
         pause_waiting(pool, &pause_ns);
     }
+    look_for_marking(pool, NULL);
 }
 
 /* ---- the wait --------------------------------------------------------------------------------------------------- */
@@ -82,9 +113,12 @@ static bool may_look(struct weir_pool *pool, struct weir__request *request) {
     if (!pool->is_graph && weir__order_poll_waited(&pool->order)) weir__settle_complete(pool);
     if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
     if (waiter->seen == weir__waiting_changes(pool)) return false;
-    if (!one_is_to_look(pool, waiter)) return true;
-    pthread_cond_broadcast(&pool->changed);
-    return false;
+    if (one_is_to_look(pool, waiter)) {
+        pthread_cond_broadcast(&pool->changed);
+        return false;
+    }
+    look_for_marking(pool, waiter);
+    return true;
 }
 
 static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__request *request) {
@@ -111,11 +145,18 @@ enum weir_status weir__wait_for_change(struct weir_pool *pool, struct weir__requ
     const uint64_t since_ns = weir__device_now_ns(pool->device);
     weir__begin_host_wait(pool, request);
     join(pool, waiter);
-    waiter->seen = weir__waiting_changes(pool);
-    enum weir_status status = make_marks(pool, request); /* which may hang at a full queue: nobody waits for that */
-    waiter->asleep = true;
-    if (status == WEIR_OK) status = sleep_until_change(pool, request);
-    waiter->asleep = false;
+    const uint64_t seen = waiter->seen = weir__waiting_changes(pool);
+    waiter->marking = true; /* which may hang at a full queue */
+    enum weir_status status = make_marks(pool, request);
+    waiter->marking = false;
+    waiter->seen = seen;
+    if (waiter->aside != NULL) {
+        end_aside(pool, waiter);
+    } else if (status == WEIR_OK) {
+        waiter->asleep = true;
+        status = sleep_until_change(pool, request);
+        waiter->asleep = false;
+    }
     waiter->seen = weir__waiting_changes(pool);
     pthread_cond_broadcast(&pool->changed); /* others may look now */
     weir__account_host_waited(pool, request->slot, since_ns);

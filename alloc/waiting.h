@@ -8,7 +8,8 @@
  *
  * After a change the waiters look in the order in which they began to wait, and requests that don't wait come after them. So
  * what is idle at some moment goes to the one that has waited longest of those whom it is enough for: a younger one, or a
- * thread that frees and asks all the time, does not take it away. One whom it is not enough for holds nobody up.
+ * thread that frees and asks all the time, does not take it away. One whom it is not enough for holds nobody up; nor does one
+ * that makes its marks, for which the next to look sets aside what it may have without a driver call.
  *
  * Deterministic mode has none of this: there the order of calls says who gets what, and after what.
  *
@@ -22,14 +23,17 @@
 #include "weir/status.h"
 
 struct weir_pool;
+struct weir__extent;
 struct weir__request;
 
 struct weir__waiter {
     struct weir__waiter *younger;
-    uint64_t seen;   /* changes when it looked last */
-    bool listed;     /* it is a waiter */
-    bool asleep;     /* it waits for a change; else it looks, or is about something of its own */
-    uint64_t family; /* changes of the family's other pools when they were asked last */
+    uint64_t seen;              /* changes when it looked last */
+    bool listed;                /* it is a waiter */
+    bool asleep;                /* it waits for a change; else it looks, or is about something of its own, */
+    bool marking;               /* as the marks for what it may be served by */
+    struct weir__extent *aside; /* claimed for it meanwhile, or NULL */
+    uint64_t family;            /* changes of the family's other pools when they were asked last */
 };
 
 struct weir__waiters {

@@ -112,12 +112,17 @@ static unsigned askers_asleep(struct weir_pool *pool) {
     return asleep;
 }
 
-struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
+struct asker *begin_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
     struct asker *asker = calloc(1, sizeof *asker);
     assert_non_null(asker);
-    const unsigned asleep = askers_asleep(pool);
     *asker = (struct asker){.pool = pool, .bytes = bytes, .stream = stream};
     assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    return asker;
+}
+
+struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream) {
+    const unsigned asleep = askers_asleep(pool);
+    struct asker *asker = begin_asking(pool, bytes, stream);
     while (askers_asleep(pool) == asleep) assert_false(is_answered(asker));
     return asker;
 }

@@ -30,6 +30,8 @@ struct asker;
 /* Comes back once the request waits on the host, and looks at every change from then on. No stream (NULL): it names none. Needs: a pool
  * that shares idle memory and is not deterministic. */
 struct asker *start_asking(struct weir_pool *pool, size_t bytes, weir_stream stream);
+/* The same, without waiting for that. */
+struct asker *begin_asking(struct weir_pool *pool, size_t bytes, weir_stream stream);
 bool is_answered(struct asker *asker);
 /* Until one of the two is answered, which may be the same. */
 void await_one(struct asker *first, struct asker *second);

@@ -29,6 +29,39 @@ static struct busy free_two_in_use(struct weir_pool *pool, size_t bytes, const w
     return busy;
 }
 
+/* ---- a driver that is listened to ----------------------------------------------------------------------------------- */
+
+static const struct weir__driver *real;
+static struct weir__driver listened;
+static unsigned looks; /* at marks, by all threads */
+static bool hold_next_mark, is_held, let_go;
+
+static CUresult counted_query(CUevent event) {
+    __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+    return real->event_query(event);
+}
+
+static CUresult held_record(CUevent event, CUstream stream) {
+    if (__atomic_exchange_n(&hold_next_mark, false, __ATOMIC_ACQ_REL)) {
+        __atomic_store_n(&is_held, true, __ATOMIC_RELEASE);
+        while (!__atomic_load_n(&let_go, __ATOMIC_ACQUIRE)) sched_yield();
+    }
+    return real->event_record(event, stream);
+}
+
+static void listen_to_driver(void) {
+    real = test_device()->driver;
+    listened = *real;
+    listened.event_query = counted_query;
+    listened.event_record = held_record;
+    test_device()->driver = &listened;
+}
+
+static void await_looks(unsigned more) {
+    const unsigned since = __atomic_load_n(&looks, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&looks, __ATOMIC_RELAXED) < since + more) sched_yield();
+}
+
 /* ---- one request, several streams ----------------------------------------------------------------------------------- */
 
 static void serve_by_the_stream_that_ends(struct weir_pool *pool) {
@@ -220,6 +253,7 @@ static void serve_beside_a_busy_thread(struct weir_pool *pool) {
         queue_fill(s1, a, 128 * MIB, 0xAA);
         OK(weir_pool_free(pool, a, s1));
         struct asker *asker = start_asking(pool, 100 * MIB, NULL);
+        OK(weir_stream_synchronize(test_device(), s3)); /* or the asker's mark there may be what is not done yet */
         OK(weir_pool_free(pool, mine, s3));
         void *again = alloc(pool, 128 * MIB, s3); /* of what s1 freed, for which s3 waits */
         await_one(asker, asker);
@@ -234,6 +268,52 @@ static void serve_beside_a_busy_thread(struct weir_pool *pool) {
 static void a_thread_that_frees_and_asks_again_comes_after_those_that_wait(void **state) {
     (void)state;
     with_shared_pools(256 * MIB, serve_beside_a_busy_thread);
+}
+
+static bool youngest_has_looked(struct weir_pool *pool) {
+    weir__pool_lock(pool);
+    const struct weir__waiter *waiter = pool->waiters.oldest;
+    while (waiter->younger != NULL) waiter = waiter->younger;
+    const bool looked = waiter->asleep && waiter->seen == weir__waiting_changes(pool);
+    weir__pool_unlock(pool);
+    return looked;
+}
+
+/* The first request makes its mark behind s1, at which a driver may hang. Nobody waits for that; nobody takes what serves it. */
+static void serve_the_one_that_makes_its_mark(struct weir_pool *pool) {
+    for (int younger = 0; younger < 2; younger++) {
+        void *a = alloc(pool, 128 * MIB, s1), *mine = alloc(pool, 128 * MIB, s3), *again = NULL;
+        synchronize();
+        struct gate *gate = put_gate(s1);
+        queue_fill(s1, a, 128 * MIB, 0xAA);
+        OK(weir_pool_free(pool, a, s1));
+        is_held = let_go = false;
+        hold_next_mark = true;
+        listen_to_driver();
+        struct asker *first = begin_asking(pool, 100 * MIB, NULL), *second = NULL;
+        while (!__atomic_load_n(&is_held, __ATOMIC_ACQUIRE)) sched_yield();
+        if (younger) second = start_asking(pool, 100 * MIB, NULL);
+        OK(weir_pool_free(pool, mine, s3));
+        if (younger)
+            while (!is_answered(second) && !youngest_has_looked(pool)) sched_yield();
+        else
+            again = alloc(pool, 128 * MIB, s3);
+        OK(weir_pool_check(pool));
+        __atomic_store_n(&let_go, true, __ATOMIC_RELEASE);
+        await_one(first, younger ? second : first);
+        assert_true(lies_in(first, mine, 128 * MIB));
+        open_gate(gate);
+        if (younger) expect_served(second);
+        expect_served(first);
+        test_device()->driver = real;
+        OK(weir_pool_free(pool, again, s3));
+        synchronize();
+    }
+}
+
+static void one_that_makes_its_mark_is_not_passed_by(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_the_one_that_makes_its_mark);
 }
 
 /* ---- families ------------------------------------------------------------------------------------------------------- */
@@ -278,21 +358,6 @@ static void whichever_pool_of_the_family_can_give_serves(void **state) {
     with_shared_pools(256 * MIB, serve_by_any_member);
 }
 
-/* Looks at marks, by all threads. */
-static const struct weir__driver *real;
-static struct weir__driver counting;
-static unsigned looks;
-
-static CUresult counted_query(CUevent event) {
-    __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
-    return real->event_query(event);
-}
-
-static void await_looks(unsigned more) {
-    const unsigned since = __atomic_load_n(&looks, __ATOMIC_RELAXED);
-    while (__atomic_load_n(&looks, __ATOMIC_RELAXED) < since + more) sched_yield();
-}
-
 static uint64_t changes_of(struct weir_pool *pool) {
     weir__pool_lock(pool);
     const uint64_t changes = pool->waiters.changes;
@@ -309,10 +374,7 @@ static void ask_in_vain(struct weir_pool *parent) {
     struct gate *gate = put_gate(s1);
     queue_fill(s1, block, 200 * MIB, 0xAA);
     OK(weir_pool_free(member, block, s1));
-    real = test_device()->driver;
-    counting = *real;
-    counting.event_query = counted_query;
-    test_device()->driver = &counting;
+    listen_to_driver();
     struct asker *asker = start_asking(parent, 100 * MIB, s0);
     await_looks(LOOKS);
     const uint64_t changes = changes_of(member);
@@ -348,6 +410,7 @@ int main(void) {
         cmocka_unit_test(the_one_that_has_waited_longest_comes_first),
         cmocka_unit_test(one_whom_it_is_not_enough_for_holds_nobody_up),
         cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
+        cmocka_unit_test(one_that_makes_its_mark_is_not_passed_by),
         cmocka_unit_test(whichever_pool_of_the_family_can_give_serves),
         cmocka_unit_test(a_pool_that_can_give_nothing_is_left_in_peace),
     };
