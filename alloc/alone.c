@@ -210,7 +210,7 @@ enum weir_status weir__alone_alloc(struct weir_pool *pool, struct weir__request 
 
 void weir__alone_release(struct weir_pool *pool, struct weir__extent *extent) {
     extent->state = WEIR__PENDING;
-    extent->number = ++pool->frees_stamped;
+    extent->number = weir__stamp(pool);
     account_idle(pool, extent, true);
     weir__waiting_change(pool);
 }
@@ -222,6 +222,12 @@ void weir__alone_each(struct weir_pool *pool, void (*visit)(struct weir_pool *po
         visit(pool, &at->extent);
         if (idle) account_idle(pool, &at->extent, true);
     }
+}
+
+void weir__alone_tell(const struct weir_pool *pool,
+                      void (*visit)(void *self, const struct weir_pool *pool, const struct weir__extent *block),
+                      void *self) {
+    for (const struct weir__alone *at = pool->alone; at != NULL; at = at->next) visit(self, pool, &at->extent);
 }
 
 enum weir_status weir__alone_check(const struct weir_pool *pool, struct weir__sums *sums) {

@@ -30,6 +30,10 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes);
 bool weir__alone_give(struct weir_pool *pool, struct weir__request *request);
 /* For slots that are gone: `visit` may change the tags. */
 void weir__alone_each(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));
+/* Calls `visit` with each block, and what was one, in no order. */
+void weir__alone_tell(const struct weir_pool *pool,
+                      void (*visit)(void *self, const struct weir_pool *pool, const struct weir__extent *block),
+                      void *self);
 enum weir_status weir__alone_check(const struct weir_pool *pool, struct weir__sums *sums);
 void weir__alone_close(struct weir_pool *pool);
 

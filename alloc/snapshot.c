@@ -63,6 +63,7 @@ struct piece {
 struct segment {
     uintptr_t address;
     size_t first, count; /* pieces; they tile it */
+    bool expandable;     /* a part of the arena */
 };
 
 struct copy {
@@ -84,17 +85,18 @@ static void *grow(void *array, size_t count, size_t *room, size_t bytes) {
     return larger;
 }
 
-static void begin_segment(struct copy *copy, uintptr_t address) {
+static void begin_segment(struct copy *copy, uintptr_t address, bool expandable) {
     struct segment *segments = grow(copy->segments, copy->segment_count, &copy->segment_room, sizeof *copy->segments);
     copy->failed = copy->failed || segments == NULL;
     if (copy->failed) return;
     copy->segments = segments;
-    segments[copy->segment_count++] = (struct segment){.address = address, .first = copy->piece_count};
+    segments[copy->segment_count++] =
+        (struct segment){.address = address, .first = copy->piece_count, .expandable = expandable};
 }
 
 static enum word state_of(const struct weir_pool *pool, const struct weir__extent *extent) {
     if (extent->state == WEIR__USED && !extent->kept) return ALLOCATED;
-    if (extent->state == WEIR__PENDING) return PENDING;
+    if (extent->state == WEIR__PENDING && !extent->alone) return PENDING;
     if (extent->kept && extent->kept_tick > pool->order.slots[extent->home]->complete) return PENDING;
     return weir__order_extent_is_complete(&pool->order, extent) ? INACTIVE : PENDING;
 }
@@ -123,15 +125,16 @@ static void copy_arena(const struct weir_pool *pool, struct copy *copy) {
     bool inside = false;
     for (const struct weir__extent *extent = pool->first; extent != NULL && !copy->failed; extent = extent->next) {
         const bool bare = is_bare(extent);
-        if (!bare && !inside) begin_segment(copy, extent->address);
+        if (!bare && !inside) begin_segment(copy, extent->address, true);
         if (!bare && !copy->failed) add_piece(pool, extent, copy);
         inside = !bare;
     }
 }
 
+/* Of the per-stream pool; or a block alone. */
 static void copy_segment(void *self, const struct weir_pool *pool, const struct weir__extent *first) {
     struct copy *copy = self;
-    begin_segment(copy, first->address);
+    begin_segment(copy, first->address, false);
     for (const struct weir__extent *extent = first; extent != NULL && !copy->failed; extent = extent->next)
         add_piece(pool, extent, copy);
 }
@@ -154,6 +157,7 @@ static void take_copy(struct weir_pool *pool, struct copy *copy) {
     weir__fronts_show(pool);
     copy_arena(pool, copy);
     weir__per_stream_each_segment(pool, copy_segment, copy);
+    weir__alone_tell(pool, copy_segment, copy);
     copy_streams(pool, copy);
     copy->stats = weir__tell_stats(pool);
     weir__fronts_hide(pool);
@@ -238,7 +242,7 @@ static void put_segment(struct weir__pickle *pickle, const struct weir_pool *poo
     put_word(pickle, SEGMENT_POOL_ID);
     weir__pickle_no_pair(pickle);
     put_word(pickle, IS_EXPANDABLE);
-    weir__pickle_bool(pickle, pool->policy->name != WEIR_POLICY_PER_STREAM);
+    weir__pickle_bool(pickle, segment->expandable);
     put_no_frames(pickle);
     put_blocks(pickle, copy, segment);
     weir__pickle_dict_end(pickle);

@@ -190,6 +190,37 @@ static void a_pool_a_stream_has_its_own_segments(void **state) {
     close_pool(pool);
 }
 
+/* In a segment of its own, as long as it is held. */
+static void a_block_that_can_be_exported_is_a_segment(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_PER_STREAM};
+    for (int i = 0; i < 2; i++) {
+        struct weir_pool *pool = open_pool(policies[i], 64);
+        weir_stream stream = new_stream();
+        void *block = NULL;
+        alloc(pool, PAGE, stream);
+        const struct sums before = snapshot_of(pool);
+        OK(weir_pool_alloc_exportable(pool, 3 * PAGE - 100, stream, &block));
+        struct sums sums = snapshot_of(pool);
+        assert_int_equal(sums.segments, before.segments + 1);
+        assert_int_equal(sums.live, 4 * PAGE);
+        assert_int_equal(sums.requested, 4 * PAGE - 100);
+        assert_int_equal(sums.blocks, 2);
+        struct gate *gate = put_gate(stream);
+        OK(weir_pool_free(pool, block, stream));
+        assert_int_equal(snapshot_of(pool).pending, before.pending + 3 * PAGE);
+        open_gate(gate);
+        OK(weir_stream_synchronize(test_device(), stream));
+        sums = snapshot_of(pool);
+        assert_int_equal(sums.inactive, before.inactive + 3 * PAGE);
+        assert_int_equal(sums.segments, before.segments + 1);
+        OK(weir_pool_trim(pool, 0));
+        assert_int_equal(snapshot_of(pool).segments, 1);
+        close_pool(pool);
+    }
+}
+
 /* ---- amid a change ----------------------------------------------------------------------------------------------- */
 
 static const struct weir__driver *real;
@@ -348,6 +379,7 @@ int main(void) {
         cmocka_unit_test(a_snapshot_holds_what_the_pool_holds),
         cmocka_unit_test(holes_between_pages_part_segments),
         cmocka_unit_test(a_pool_a_stream_has_its_own_segments),
+        cmocka_unit_test(a_block_that_can_be_exported_is_a_segment),
         cmocka_unit_test(addresses_that_are_being_mapped_are_in_no_segment),
         cmocka_unit_test(a_snapshot_takes_its_name_when_it_is_whole),
         cmocka_unit_test(what_can_not_be_written_is_said),
