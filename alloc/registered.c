@@ -55,6 +55,7 @@ static uintptr_t last_run(const struct weir_pool *pool, const struct weir__exten
 bool weir__settle_by_registration(struct weir_pool *pool, struct weir__extent *extent) {
     uintptr_t begin;
     bool apart = true;
+    extent->state = WEIR__MOVING; /* not idle yet, for its own back to merge with */
     while (apart && (begin = last_run(pool, extent)) > extent->address) {
         struct weir__extent *back = NULL;
         if (weir__extent_reserve(&pool->store, 1))
@@ -68,19 +69,21 @@ bool weir__settle_by_registration(struct weir_pool *pool, struct weir__extent *e
     return apart;
 }
 
-/* An idle extent over these places that is fixed, as a whole or in part, without a reason. */
-static struct weir__extent *needlessly_fixed(const struct weir_pool *pool, struct span span) {
+/* An idle extent over these places that is to be fixed, or not, or in part, and is not so. */
+static struct weir__extent *wrongly_fixed(const struct weir_pool *pool, struct span span) {
     const uintptr_t end = weir__place_address(&pool->pages, span.end);
     for (struct weir__extent *at = pool->pages.extent_at[span.begin]; at != NULL && at->address < end; at = at->next)
-        if (at->state == WEIR__IDLE && at->fixed && (last_run(pool, at) > at->address || !weir__is_fixed(pool, at)))
+        if (at->state == WEIR__IDLE && (last_run(pool, at) > at->address || at->fixed != weir__is_fixed(pool, at)))
             return at;
     return NULL;
 }
 
-static void settle_again(struct weir_pool *pool, struct span span) {
+static void settle_again(struct weir_pool *pool, const struct weir__registration *registration) {
     struct weir__extent *extent;
+    if (!in_arena(pool, registration->address)) return;
+    const struct span span = span_of(pool, registration->address, registration->bytes);
     do {
-        extent = needlessly_fixed(pool, span);
+        extent = wrongly_fixed(pool, span);
         if (extent != NULL) weir__idle_remove(pool, extent);
     } while (extent != NULL && weir__settle_by_registration(pool, extent));
 }
@@ -128,6 +131,7 @@ static enum weir_status add(struct weir_pool *pool, uintptr_t address, size_t by
     *registration = (struct weir__registration){.next = pool->registered.first, .address = address, .bytes = bytes};
     pool->registered.first = registration;
     count_places(pool, registration, true);
+    settle_again(pool, registration); /* what is idle beside the block on its pages */
     return WEIR_OK;
 }
 
@@ -160,8 +164,7 @@ enum weir_status weir_pool_unregister(struct weir_pool *pool, const void *addres
     } else {
         *link = registration->next;
         count_places(pool, registration, false);
-        if (in_arena(pool, registration->address))
-            settle_again(pool, span_of(pool, registration->address, registration->bytes));
+        settle_again(pool, registration);
         weir__waiting_change(pool);
         free(registration);
     }
