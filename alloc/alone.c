@@ -135,17 +135,26 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
     return any;
 }
 
-bool weir__alone_give(struct weir_pool *pool, struct weir__request *request) {
-    if (pool->alone == NULL || request->host_function) return false;
-    if (weir__alone_trim(pool, 0)) return true;
-    const struct weir__alone *oldest = NULL;
-    for (const struct weir__alone *at = pool->alone; at != NULL; at = at->next)
+struct weir__extent *weir__alone_oldest_incomplete(const struct weir_pool *pool) {
+    struct weir__extent *oldest = NULL;
+    for (struct weir__alone *at = pool->alone; at != NULL; at = at->next)
         if (may_go(pool, at) && weir__order_extent_can_be_waited_for(&pool->order, &at->extent) &&
             !weir__order_extent_is_complete(&pool->order, &at->extent) &&
-            (oldest == NULL || at->extent.number < oldest->extent.number))
-            oldest = at;
-    return oldest != NULL && weir__wait_for_extent(pool, request, &oldest->extent) == WEIR_OK &&
-           weir__alone_trim(pool, 0);
+            (oldest == NULL || at->extent.number < oldest->number))
+            oldest = &at->extent;
+    return oldest;
+}
+
+bool weir__alone_wait(struct weir_pool *pool, struct weir__request *request) {
+    const struct weir__extent *oldest = weir__alone_oldest_incomplete(pool);
+    return oldest != NULL && weir__wait_on_host(pool, request, oldest) == WEIR_OK;
+}
+
+bool weir__alone_give(struct weir_pool *pool, struct weir__request *request) {
+    if (request->host_function) return false;
+    if (!weir__alone_trim(pool, 0)) return weir__alone_wait(pool, request);
+    request->most_created = SIZE_MAX; /* the driver has more now */
+    return true;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
@@ -190,19 +199,20 @@ static enum weir_status try(struct weir_pool *pool, const struct weir__request *
     return status;
 }
 
-/* Idle pages of the pool itself make room: what is complete, else the host waits. */
+/* What is idle makes room: what is complete, else the host waits. Where others have what the limit leaves, all is lacking. */
 static bool make_room(struct weir_pool *pool, struct weir__request *request) {
-    const size_t untaken = weir__untaken_bytes(pool), lacking = request->bytes > untaken ? request->bytes - untaken : 0;
-    const size_t held = pool->held_bytes;
-    if (weir__alone_give(pool, request)) return true;
-    pool->policy->trim(pool, held > lacking ? held - lacking : 0);
-    if (pool->held_bytes < held) return true;
+    const size_t untaken = weir__untaken_bytes(pool), held = pool->held_bytes;
+    const size_t lacking = request->bytes - (untaken < request->bytes ? untaken : 0);
+    weir__trim(pool, held > lacking ? held - lacking : 0);
+    if (pool->held_bytes < held || weir__alone_wait(pool, request)) return true;
     const struct weir__extent *incomplete = pool->pages.arena_bytes > 0 ? weir__ladder_oldest_incomplete(pool) : NULL;
-    return lacking > 0 && incomplete != NULL && weir__wait_for_extent(pool, request, incomplete) == WEIR_OK;
+    if (incomplete != NULL) return weir__wait_on_host(pool, request, incomplete) == WEIR_OK;
+    return pool->in_flight > 0 && weir__wait_for_claims(pool, weir__deadline(pool, request));
 }
 
 enum weir_status weir__alone_alloc(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     enum weir_status status;
+    weir__let_waiters_look(pool, request);
     do status = try(pool, request, out);
     while (status == WEIR_OUT_OF_MEMORY && make_room(pool, request));
     return status;

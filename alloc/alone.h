@@ -26,7 +26,12 @@ enum weir_status weir__alone_alloc(struct weir_pool *pool, struct weir__request 
 void weir__alone_release(struct weir_pool *pool, struct weir__extent *extent);
 /* (unlocks) Gives back what is idle and complete, while more than `target_bytes` are held. Gives: whether there was any. */
 bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes);
-/* (unlocks) For a request that lacks memory: the same for all, and if there is none the host waits for the oldest. */
+/* The idle one that was freed first of those that are not complete and may go, or NULL. */
+struct weir__extent *weir__alone_oldest_incomplete(const struct weir_pool *pool);
+/* (unlocks) The host waits for that, as in the ladder. False: there is none, or no time. */
+bool weir__alone_wait(struct weir_pool *pool, struct weir__request *request);
+/* (unlocks) For a request that lacks memory: gives all back that is complete, and if there is none the host waits. Gives:
+ * whether to look again. */
 bool weir__alone_give(struct weir_pool *pool, struct weir__request *request);
 /* For slots that are gone: `visit` may change the tags. */
 void weir__alone_each(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));

@@ -17,14 +17,17 @@ size_t weir__excess_bytes(const struct weir_pool *pool) {
     return most < pool->held_bytes ? most : pool->held_bytes;
 }
 
+enum weir_status weir__trim(struct weir_pool *pool, size_t target_bytes) {
+    struct weir__request trim = {.slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns};
+    do weir__alone_trim(pool, target_bytes);
+    while (pool->deterministic && pool->held_bytes > target_bytes && weir__alone_wait(pool, &trim));
+    return pool->policy->trim(pool, target_bytes);
+}
+
 void weir__give_excess_back(struct weir_pool *pool) {
     const size_t excess = weir__excess_bytes(pool);
     weir__fronts_shut(pool, excess > 0 || pool->plan.records);
-    if (excess > 0 && weir__alone_trim(pool, pool->held_bytes - excess)) {
-        weir__give_excess_back(pool);
-        return;
-    }
-    if (excess > 0 && pool->policy->trim(pool, pool->held_bytes - excess) != WEIR_OK)
+    if (excess > 0 && weir__trim(pool, pool->held_bytes - excess) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: memory above the limit could not be given back: %s",
                   weir_last_error()->message);
 }

@@ -13,10 +13,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "weir/status.h"
+
 struct weir_pool;
 
 size_t weir__untaken_bytes(const struct weir_pool *pool);
 size_t weir__excess_bytes(const struct weir_pool *pool);
+/* (unlocks) Gives back what is idle and complete while more than `target_bytes` are held; in deterministic mode it waits for what
+ * is not complete. */
+enum weir_status weir__trim(struct weir_pool *pool, size_t target_bytes);
 /* (unlocks) Gives the excess back as far as it is idle and complete; what is wrong with that is logged. */
 void weir__give_excess_back(struct weir_pool *pool);
 /* False while the pool holds more than its limit and what is live leaves no room for `bytes` more under the limit. */

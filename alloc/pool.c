@@ -698,8 +698,7 @@ enum weir_status weir_pool_trim(struct weir_pool *pool, size_t target_bytes) {
     if (weir__in_host_function())
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "weir_pool_trim can't be called inside a host function");
     weir__pool_begin(pool);
-    weir__alone_trim(pool, target_bytes);
-    status = weir__given_back(pool->policy->trim(pool, target_bytes));
+    status = weir__given_back(weir__trim(pool, target_bytes));
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
     return status;

@@ -296,6 +296,11 @@ enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__
 /* (unlocks) The same with what begins a wait, and counts its time. (shared.c) */
 enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,
                                        const struct weir__extent *unused);
+/* (unlocks) The same for whatever comes first, where that may be; there is a change, or the extent is complete. (shared.c) */
+enum weir_status weir__wait_on_host(struct weir_pool *pool, struct weir__request *request,
+                                    const struct weir__extent *unused);
+/* Until when a request may wait; it runs from the first time on. (shared.c) */
+uint64_t weir__deadline(struct weir_pool *pool, struct weir__request *request);
 /* The host is going to wait for a request: counted once, and its deadline runs. (shared.c) */
 void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request);
 /* Waits for another call's claim to end. False past the deadline. */

@@ -42,7 +42,7 @@ static enum weir_status take(struct weir_pool *pool, const struct weir__request 
     return WEIR_OK;
 }
 
-static uint64_t deadline_of(struct weir_pool *pool, struct weir__request *request) {
+uint64_t weir__deadline(struct weir_pool *pool, struct weir__request *request) {
     if (request->deadline_ns == 0) request->deadline_ns = weir__device_now_ns(pool->device) + request->wait_limit_ns;
     return request->deadline_ns;
 }
@@ -50,7 +50,7 @@ static uint64_t deadline_of(struct weir_pool *pool, struct weir__request *reques
 void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request) {
     if (!request->host_waited) weir__account_host_wait(pool, request->slot);
     request->host_waited = true;
-    deadline_of(pool, request);
+    weir__deadline(pool, request);
 }
 
 enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__request *request,
@@ -75,10 +75,11 @@ enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__requ
 }
 
 /* In deterministic mode for what was freed first, whatever else comes. */
-static enum weir_status wait_on_host(struct weir_pool *pool, struct weir__request *request,
-                                     const struct weir__extent *idle) {
-    weir__account_short(pool, request->slot);
-    if (pool->deterministic || weir__order_extent_is_complete(&pool->order, idle))
+enum weir_status weir__wait_on_host(struct weir_pool *pool, struct weir__request *request,
+                                    const struct weir__extent *idle) {
+    if (request->slot != WEIR__SLOT_NONE) weir__account_short(pool, request->slot);
+    if (pool->deterministic || pool->policy->name == WEIR_POLICY_PER_STREAM ||
+        weir__order_extent_is_complete(&pool->order, idle))
         return weir__wait_for_extent(pool, request, idle);
     return weir__wait_for_change(pool, request);
 }
@@ -100,7 +101,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         if (request->most_created != SIZE_MAX) request->most_created += given_back; /* so many more are there now */
         return status == WEIR_OK && given_back > 0 ? WEIR_NOT_READY : WEIR_OUT_OF_MEMORY;
     case WEIR__WAIT_HOST:
-        status = wait_on_host(pool, request, choice->idle);
+        status = weir__wait_on_host(pool, request, choice->idle);
         return status == WEIR_OK ? WEIR_NOT_READY : status;
     case WEIR__NO_DRIVER:
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
@@ -110,7 +111,7 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         if (weir__settle_complete(pool)) return WEIR_NOT_READY;
         break;
     }
-    if (pool->in_flight > 0 && weir__wait_for_claims(pool, deadline_of(pool, request))) return WEIR_NOT_READY;
+    if (pool->in_flight > 0 && weir__wait_for_claims(pool, weir__deadline(pool, request))) return WEIR_NOT_READY;
     return status;
 }
 

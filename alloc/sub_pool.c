@@ -176,7 +176,7 @@ enum weir_status weir__family_check(const struct weir_pool *pool) {
 /* ---- giving ----------------------------------------------------------------------------------------------------- */
 
 static void trim(struct weir_pool *pool, size_t target_bytes) {
-    if (pool->policy->trim(pool, target_bytes) != WEIR_OK)
+    if (weir__trim(pool, target_bytes) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: memory for another pool could not be given back: %s",
                   weir_last_error()->message);
 }
@@ -271,7 +271,8 @@ static void listen_to(struct weir_pool *other, struct others *heard) {
         weir__log(WEIR__LOG_WARN, "pool: a mark could not be recorded: %s", weir_last_error()->message);
     if (weir__order_poll_waited(&other->order)) weir__settle_complete(other);
     heard->changes += weir__waiting_changes(other);
-    heard->have_pending |= weir__ladder_oldest_incomplete(other) != NULL || other->in_flight > 0;
+    heard->have_pending |= weir__ladder_oldest_incomplete(other) != NULL ||
+                           weir__alone_oldest_incomplete(other) != NULL || other->in_flight > 0;
     weir__pool_unlock(other);
 }
 

@@ -137,6 +137,7 @@ static enum weir_status make_marks(struct weir_pool *pool, struct weir__request 
     enum weir_status status = weir__order_mark_all(&pool->order);
     if (status != WEIR_OK || weir__order_has_marks(&pool->order)) return status;
     const struct weir__extent *unused = weir__ladder_oldest_incomplete(pool);
+    if (unused == NULL) unused = weir__alone_oldest_incomplete(pool);
     return unused == NULL ? WEIR_OK : weir__wait_for_tags(pool, request, unused);
 }
 

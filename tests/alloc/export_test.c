@@ -189,6 +189,39 @@ static void its_memory_serves_others_and_theirs_it(void **state) {
     close_pool(pool);
 }
 
+/* Below its limit, where others have the rest of the device. */
+static void idle_memory_of_either_kind_goes_to_the_driver_and_back(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, PAGES);
+    size_t free_bytes, all_bytes;
+    OK(weir_pool_free(pool, alloc(pool, 8 * PAGE, a), a));
+    OK(weir_device_memory(test_device(), &free_bytes, &all_bytes));
+    assert_int_equal(test_device()->driver->emu_others(test_device()->handle, free_bytes - 2 * PAGE), CUDA_SUCCESS);
+    unsigned char *block = alloc_exportable(pool, 9 * PAGE, a);
+    queue_fill(a, block, 9 * PAGE, 3);
+    OK(weir_pool_free(pool, block, a));
+    OK(weir_pool_free(pool, alloc(pool, 9 * PAGE, b), b));
+    assert_int_equal(test_device()->driver->emu_others(test_device()->handle, 0), CUDA_SUCCESS);
+    close_pool(pool);
+}
+
+static void it_serves_other_pools_of_the_family_when_it_is_idle(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, PAGES), *member = NULL;
+    const struct weir_sub_pool_options options = {.size = sizeof options};
+    OK(weir_pool_create_sub(pool, &options, &member));
+    for (int pending = 0; pending < 2; pending++) {
+        unsigned char *block = alloc_exportable(member, PAGES * PAGE, a);
+        queue_fill(a, block, PAGES * PAGE, 4);
+        OK(weir_pool_free(member, block, a));
+        if (!pending) OK(weir_device_synchronize(test_device()));
+        OK(weir_pool_free(pool, alloc(pool, PAGES * PAGE, b), b));
+        OK(weir_pool_check(member));
+    }
+    close_pool(member);
+    close_pool(pool);
+}
+
 /* Accounts, notes, inner addresses, streams that go, lowered limits: as with any block. */
 static void it_is_a_block_like_any_other(void **state) {
     (void)state;
@@ -245,6 +278,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_has_the_same_bytes),
         cmocka_unit_test(its_memory_serves_others_and_theirs_it),
+        cmocka_unit_test(idle_memory_of_either_kind_goes_to_the_driver_and_back),
+        cmocka_unit_test(it_serves_other_pools_of_the_family_when_it_is_idle),
         cmocka_unit_test(it_is_a_block_like_any_other),
     };
     start_peer();
