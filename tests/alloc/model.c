@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/device.h"
 
-enum { UNIT = 512, EVENTS = 1 << 14, RANGES = 4, NOTES = 32 };
+enum { UNIT = 512, EVENTS = 1 << 14, RANGES = 256, NOTES = 32 };
 
 struct clock {
     uint64_t at[MODEL_LANES];
@@ -42,6 +43,7 @@ struct block {
     struct note notes[NOTES];
     unsigned note_count;
     bool to_be_freed;
+    bool alone;    /* on a page of its own: it stays as large as it is */
     size_t keeps;  /* not 0: what is behind is to be cut off, as by a free on `on` */
     bool given;    /* a host function has freed it, which the pool has not looked at yet */
     CUstream on;   /* that the free names, or */
@@ -58,6 +60,7 @@ struct page {
     CUmemGenericAllocationHandle handle;
     size_t bytes, mapped_bytes;
     size_t live_units, wanted_units; /* wanted: not given */
+    size_t registered;               /* places where it is */
     struct page *next;
     struct unit units[];
 };
@@ -67,6 +70,7 @@ struct place {
     struct page *page;
     size_t offset;
     bool access;
+    size_t registered; /* so often; the page is then nowhere else */
     struct clock used; /* through these addresses */
 };
 
@@ -87,6 +91,7 @@ static struct {
     struct event events[EVENTS];
     struct page *pages;
     struct range ranges[RANGES];
+    int range_count; /* those behind have not been taken yet */
     struct model_request *requests;
     struct model_state state;
 } model;
@@ -263,7 +268,7 @@ static struct page *page_of(CUmemGenericAllocationHandle handle) {
 }
 
 static struct place *place_of(uintptr_t address) {
-    for (int i = 0; i < RANGES; i++) {
+    for (int i = 0; i < model.range_count; i++) {
         struct range *range = &model.ranges[i];
         if (range->bytes > 0 && address >= range->base && address < range->base + range->bytes)
             return &range->places[(address - range->base) / model.granule];
@@ -285,6 +290,7 @@ static CUresult address_reserve(CUdeviceptr *address, size_t bytes, size_t align
     int free_range = 0;
     while (free_range < RANGES && model.ranges[free_range].bytes > 0) free_range++;
     if (free_range == RANGES) model_fail("more than %d ranges of addresses are reserved", RANGES);
+    if (free_range == model.range_count) model.range_count++;
     struct place *places = calloc(bytes / model.granule, sizeof *places);
     if (places == NULL) abort();
     model.ranges[free_range] = (struct range){(uintptr_t)*address, bytes, places};
@@ -293,6 +299,7 @@ static CUresult address_reserve(CUdeviceptr *address, size_t bytes, size_t align
 
 static CUresult address_free(CUdeviceptr address, size_t bytes) {
     CUresult code = model.real->address_free(address, bytes);
+    model.state.memory_calls++;
     for (int i = 0; i < RANGES; i++) {
         if (model.ranges[i].bytes == 0 || model.ranges[i].base != (uintptr_t)address) continue;
         free(model.ranges[i].places);
@@ -301,9 +308,27 @@ static CUresult address_free(CUdeviceptr address, size_t bytes) {
     return code;
 }
 
+/* A device without backing has nothing to export; here it may be asked to. */
+static CUresult device_attribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    CUresult code = model.real->device_attribute(value, attribute, device);
+    if (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) *value = 1;
+    return code;
+}
+
+static CUresult page_export(void *file, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                            unsigned long long flags) {
+    (void)type;
+    (void)flags;
+    if (page_of(handle)->live_units == 0) model_fail("a page is exported without a live block");
+    *(int *)file = dup(STDOUT_FILENO);
+    return CUDA_SUCCESS;
+}
+
 static CUresult page_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                             unsigned long long flags) {
-    CUresult code = model.real->page_create(handle, bytes, properties, flags);
+    CUmemAllocationProp unshared = *properties;
+    unshared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    CUresult code = model.real->page_create(handle, bytes, &unshared, flags);
     model.state.memory_calls++;
     if (code != CUDA_SUCCESS) return code;
     struct page *page = calloc(1, sizeof *page + bytes / UNIT * sizeof *page->units);
@@ -320,6 +345,7 @@ static CUresult page_create(CUmemGenericAllocationHandle *handle, size_t bytes, 
 static CUresult page_release(CUmemGenericAllocationHandle handle) {
     struct page *page = page_of(handle), **link = &model.pages;
     if (page->mapped_bytes > 0) model_fail("a page is released while it is mapped");
+    if (page->registered > 0) model_fail("a page is released that is registered");
     CUresult code = model.real->page_release(handle);
     model.state.memory_calls++;
     if (code != CUDA_SUCCESS) return code;
@@ -339,6 +365,7 @@ static CUresult page_map(CUdeviceptr address, size_t bytes, size_t offset, CUmem
         struct place *place = place_of((uintptr_t)address + at);
         if (place == NULL || place->page != NULL)
             model_fail("a page is mapped at %#zx, where there is one or nothing reserved", (size_t)address + at);
+        if (page->registered > 0) model_fail("a page that is registered is mapped at %#zx too", (size_t)address + at);
         *place = (struct place){.page = page, .offset = offset + at};
         page->mapped_bytes += model.granule;
     }
@@ -348,6 +375,7 @@ static CUresult page_map(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 static void may_be_unmapped(uintptr_t address) {
     const struct place *place = place_of(address);
     if (place == NULL || place->page == NULL) model_fail("%#zx is unmapped, where nothing is mapped", (size_t)address);
+    if (place->registered > 0) model_fail("%#zx is unmapped, which is registered", (size_t)address);
     for (size_t at = 0; at < model.granule; at += UNIT) {
         const struct block *owner = place->page->units[(place->offset + at) / UNIT].owner;
         if (owner != NULL && owner->at <= address + at && address + at < owner->at + owner->bytes)
@@ -378,6 +406,22 @@ static CUresult page_set_access(CUdeviceptr address, size_t bytes, const CUmemAc
     for (size_t at = 0; at < bytes && code == CUDA_SUCCESS; at += model.granule)
         place_of((uintptr_t)address + at)->access = true;
     return code;
+}
+
+/* ---- what pages are needed for ---------------------------------------------------------------------------------- */
+
+/* Of a page whose counts are as `by` says from now on; a registered one is as good as live. */
+static void count_page(struct page *page, int live, int wanted, int registered) {
+    const size_t pages = page->bytes / model.granule;
+    const bool was_live = page->live_units + page->registered > 0;
+    const bool was_wanted = page->wanted_units + page->registered > 0;
+    page->live_units += (size_t)live;
+    page->wanted_units += (size_t)wanted;
+    page->registered += (size_t)registered;
+    const bool is_live = page->live_units + page->registered > 0;
+    const bool is_wanted = page->wanted_units + page->registered > 0;
+    model.state.live_pages += (is_live ? pages : 0) - (was_live ? pages : 0);
+    model.state.wanted_pages += (is_wanted ? pages : 0) - (was_wanted ? pages : 0);
 }
 
 /* ---- work ------------------------------------------------------------------------------------------------------- */
@@ -438,9 +482,10 @@ static void own(struct block *block, uintptr_t address, unsigned lane, const str
                        (size_t)address, lane, MODEL_LANES, i, (unsigned long long)unit->used.at[i],
                        (unsigned long long)known->at[i]);
     unit->owner = block;
-    struct page *page = place_of(address)->page;
-    if (page->live_units++ == 0) model.state.live_pages++;
-    if (page->wanted_units++ == 0) model.state.wanted_pages++;
+    const struct place *place = place_of(address);
+    if (place->page->registered > 0 && place->registered == 0)
+        model_fail("%#zx is given on a page that is registered elsewhere", (size_t)address);
+    count_page(place->page, 1, 1, 0);
 }
 
 static CUresult hand_out(const void *address, size_t bytes, CUstream stream) {
@@ -503,8 +548,7 @@ static void disown(const struct block *block, uintptr_t address) {
     unit->owner = NULL;
     join(&unit->used, &block->used);
     if (address == block->at || address % model.granule == 0) join(&place->used, &block->used);
-    if (--place->page->live_units == 0) model.state.live_pages--;
-    if (!block->given && --place->page->wanted_units == 0) model.state.wanted_pages--;
+    count_page(place->page, -1, block->given ? 0 : -1, 0);
 }
 
 /* The back of a block. */
@@ -553,9 +597,12 @@ static struct block *block_at(const void *address) {
     return unit_at((uintptr_t)address)->owner;
 }
 
-void model_allocated(const void *address, size_t requested_bytes) {
+void model_allocated(const void *address, size_t requested_bytes, bool alone) {
     struct block *block = block_at(address);
-    size_t rounded = (requested_bytes + UNIT - 1) / UNIT * UNIT;
+    const size_t unit = alone ? model.granule : UNIT, rounded = (requested_bytes + unit - 1) / unit * unit;
+    if (alone && place_of(block->at)->page->bytes != rounded)
+        model_fail("the block %#zx is not alone", (size_t)block->at);
+    block->alone = alone;
     if (block->bytes < requested_bytes)
         model_fail("%zu bytes were asked for, %zu were given", requested_bytes, block->bytes);
     if (block->bytes != rounded)
@@ -568,7 +615,7 @@ void model_allocated(const void *address, size_t requested_bytes) {
 void model_will_resize(const void *address, size_t requested_bytes, weir_stream stream) {
     struct block *block = block_at(address);
     const size_t rounded = (requested_bytes + UNIT - 1) / UNIT * UNIT;
-    if (rounded >= block->bytes) return;
+    if (rounded >= block->bytes || block->alone) return;
     block->keeps = rounded;
     block->on = stream;
 }
@@ -590,7 +637,7 @@ void model_resized(const void *address, size_t requested_bytes) {
     struct block *block = block_at(address);
     const size_t rounded = (requested_bytes + UNIT - 1) / UNIT * UNIT;
     if (block->keeps > 0) model_fail("nothing was cut off the block %#zx+%zu", (size_t)block->at, block->bytes);
-    if (rounded > block->bytes) join_behind(block, rounded);
+    if (rounded > block->bytes && !block->alone) join_behind(block, rounded);
     model.state.requested_bytes += requested_bytes - block->requested;
     block->requested = requested_bytes;
     raise_size(&model.state.peak_requested_bytes, model.state.requested_bytes);
@@ -611,8 +658,7 @@ void model_will_free_after(const void *address, weir_event event) {
 void model_is_given(const void *address) {
     struct block *block = block_at(address);
     block->given = true;
-    for (size_t at = 0; at < block->bytes; at += UNIT)
-        if (--place_of(block->at + at)->page->wanted_units == 0) model.state.wanted_pages--;
+    for (size_t at = 0; at < block->bytes; at += UNIT) count_page(place_of(block->at + at)->page, 0, -1, 0);
 }
 
 void model_will_note(const void *address, weir_stream stream) {
@@ -625,6 +671,17 @@ void model_will_note(const void *address, weir_stream stream) {
         if (block->notes[i].lane == lane) return;
     if (block->note_count == NOTES) model_fail("a block has more than %d noted streams", NOTES);
     block->notes[block->note_count++] = (struct note){lane, model.lanes[lane].life};
+}
+
+void model_registered(const void *address, size_t bytes, bool registered) {
+    const uintptr_t begin = (uintptr_t)address / model.granule * model.granule, end = (uintptr_t)address + bytes;
+    for (uintptr_t at = begin; at < end; at += model.granule) {
+        struct place *place = place_of(at);
+        if (place == NULL || place->page == NULL) model_fail("%#zx was registered and has no page", (size_t)at);
+        place->registered += registered ? 1 : SIZE_MAX;
+        count_page(place->page, 0, 0, registered ? 1 : -1);
+    }
+    demand_changed();
 }
 
 void model_own_calls(bool own) { own_calls = own; }
@@ -643,9 +700,11 @@ void model_own_calls(bool own) { own_calls = own; }
     X(event_query)                                                                                                     \
     X(event_synchronize)                                                                                               \
     X(context_synchronize)                                                                                             \
+    X(device_attribute)                                                                                                \
     X(address_reserve)                                                                                                 \
     X(address_free)                                                                                                    \
     X(page_create)                                                                                                     \
+    X(page_export)                                                                                                     \
     X(page_release)                                                                                                    \
     X(page_map)                                                                                                        \
     X(page_unmap)                                                                                                      \

@@ -15,15 +15,21 @@
 
 enum { ITERATION_ENDS = 2 }; /* the way of a look */
 enum { SLOTS = 64, SPARE_SLOT = SLOTS, LOOK_EVERY = 64 };
+enum { REGISTRATIONS = 6 };
 #define WAIT_LIMIT_NS UINT64_C(100000000000) /* no work takes so long */
 
 /* A block and who may use it. Uses on streams that are not noted are before `home`'s position. */
 struct slot {
     unsigned char *at;
     size_t bytes;
-    unsigned home, writer; /* writer: of the last write */
-    unsigned noted;        /* streams, a bit each */
-    bool written, busy;
+    unsigned home, writer;     /* writer: of the last write */
+    unsigned noted;            /* streams, a bit each */
+    bool written, busy, alone; /* alone: exportable */
+};
+
+struct registration {
+    const unsigned char *at;
+    size_t bytes;
 };
 
 struct stream {
@@ -47,6 +53,8 @@ static struct {
     size_t most_held_bytes; /* max(limit, held when it was lowered) */
     struct stream streams[PROGRAM_MOST_STREAMS];
     struct slot slots[SLOTS + 1];
+    struct registration registrations[REGISTRATIONS];
+    size_t registered, unregistered; /* so far; the oldest goes first */
     weir_event events[PROGRAM_MOST_THREADS];
     uint64_t chance[PROGRAM_MOST_THREADS];
     const void *freed; /* the last one */
@@ -178,7 +186,7 @@ static void filled(struct slot *slot, const struct operation *operation) {
         world.empty.allocs++;
         return;
     }
-    model_allocated(slot->at, slot->bytes);
+    model_allocated(slot->at, slot->bytes, slot->alone);
     if (slot->written) use(slot, slot->home, true, operation->work);
 }
 
@@ -187,22 +195,37 @@ static size_t alignment_of(const struct operation *operation) {
     return operation->way / 8 % 8 == 0 && operation->bytes > 0 ? (size_t)1024 << operation->way / 64 * 3 : 1;
 }
 
+/* One of sixteen can be exported, and is. */
+static bool is_exportable(const struct operation *operation) {
+    return operation->way / 8 % 16 == 1 && operation->bytes > 0;
+}
+
+static void export(void *at) {
+    int file = -1;
+    EXPECT(WEIR_OK, weir_pool_export(world.pool, at, &file));
+    close(file);
+}
+
 static void allocate(struct slot *slot, const struct operation *operation) {
     struct model_request request;
     void *at = NULL;
+    weir_stream stream = world.streams[operation->stream].handle;
     model_request_begin(&request, operation->bytes);
     const size_t alignment = alignment_of(operation);
-    enum weir_status status =
-        weir_pool_alloc_aligned(world.pool, operation->bytes, alignment, world.streams[operation->stream].handle, &at);
+    slot->alone = is_exportable(operation);
+    enum weir_status status = slot->alone
+                                  ? weir_pool_alloc_exportable(world.pool, operation->bytes, stream, &at)
+                                  : weir_pool_alloc_aligned(world.pool, operation->bytes, alignment, stream, &at);
     model_request_end(&request);
     if ((uintptr_t)at % alignment != 0) model_fail("%p is not aligned to %zu", at, alignment);
     slot->at = at;
     if (status == WEIR_OK) {
         filled(slot, operation);
+        if (slot->alone) export(at);
         return;
     }
     if (at != NULL) model_fail("a request that failed gave %p", at);
-    expect_status(status, WEIR_OUT_OF_MEMORY, "weir_pool_alloc_aligned");
+    expect_status(status, WEIR_OUT_OF_MEMORY, slot->alone ? "weir_pool_alloc_exportable" : "weir_pool_alloc_aligned");
     check_refusal(operation->bytes, &request);
     mix(1);
 }
@@ -285,12 +308,37 @@ static void resize_block(struct slot *slot, const struct operation *operation) {
     enum weir_status status = weir_pool_resize(world.pool, slot->at, now, stream);
     model_request_end(&request);
     mix((uint64_t)status);
-    if (status == WEIR_NOT_READY && (now + 511) / 512 > (before + 511) / 512) return;
+    if (status == WEIR_NOT_READY && (slot->alone || (now + 511) / 512 > (before + 511) / 512)) return;
     expect_status(status, WEIR_OK, "weir_pool_resize");
     model_resized(slot->at, now);
     slot->bytes = now;
     slot->home = operation->stream;
     if (slot->written) write_block(slot, operation);
+}
+
+/* ---- registrations ---------------------------------------------------------------------------------------------- */
+
+static void unregister_one(void) {
+    const struct registration oldest = world.registrations[world.unregistered++ % REGISTRATIONS];
+    model_registered(oldest.at, oldest.bytes, false);
+    EXPECT(WEIR_OK, weir_pool_unregister(world.pool, oldest.at, oldest.bytes));
+}
+
+static void unregister_all(void) {
+    while (world.unregistered < world.registered) unregister_one();
+}
+
+/* A part of the block. Of several threads none can be sure that the call of another one has ended. */
+static void register_block(struct slot *slot, const struct operation *operation) {
+    if (slot->bytes == 0 || world.plan->real_threads) return;
+    if (operation->way % 2 == 0 || world.registered - world.unregistered == REGISTRATIONS) {
+        if (world.unregistered < world.registered) unregister_one();
+        return;
+    }
+    const size_t begin = operation->work % slot->bytes, bytes = 1 + operation->bytes % (slot->bytes - begin);
+    EXPECT(WEIR_OK, weir_pool_register(world.pool, slot->at + begin, bytes));
+    model_registered(slot->at + begin, bytes, true);
+    world.registrations[world.registered++ % REGISTRATIONS] = (struct registration){slot->at + begin, bytes};
 }
 
 /* ---- operations on a block -------------------------------------------------------------------------------------- */
@@ -305,6 +353,9 @@ static void do_to_block(struct slot *slot, const struct operation *operation) {
         break;
     case PROGRAM_RESIZE:
         resize_block(slot, operation);
+        break;
+    case PROGRAM_REGISTER:
+        register_block(slot, operation);
         break;
     case PROGRAM_FREE:
         free_block(slot, slot->home);
@@ -555,6 +606,7 @@ static void sum_of_streams(void) {
 }
 
 static void free_all(void) {
+    unregister_all();
     for (int i = 0; i < SLOTS; i++)
         if (world.slots[i].at != NULL) free_block(&world.slots[i], world.slots[i].home);
 }
@@ -632,10 +684,10 @@ static size_t draw_bytes(uint64_t *chance) {
 }
 
 static enum program_operation draw_use(uint64_t *chance) {
-    static const uint8_t uses[] = {PROGRAM_RESIZE,   PROGRAM_READ, PROGRAM_READ,       PROGRAM_READ,
-                                   PROGRAM_WRITE,    PROGRAM_FREE, PROGRAM_FREE,       PROGRAM_FREE,
-                                   PROGRAM_FREE,     PROGRAM_FREE, PROGRAM_FREE_AFTER, PROGRAM_FREE_ELSEWHERE,
-                                   PROGRAM_FREE_LATE};
+    static const uint8_t uses[] = {PROGRAM_RESIZE,    PROGRAM_READ,          PROGRAM_READ, PROGRAM_READ,
+                                   PROGRAM_WRITE,     PROGRAM_REGISTER,      PROGRAM_FREE, PROGRAM_FREE,
+                                   PROGRAM_FREE,      PROGRAM_FREE,          PROGRAM_FREE, PROGRAM_FREE_AFTER,
+                                   PROGRAM_FREE_LATE, PROGRAM_FREE_ELSEWHERE};
     return uses[below(chance, sizeof uses)];
 }
 

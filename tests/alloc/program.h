@@ -25,6 +25,7 @@ enum { PROGRAM_MOST_STREAMS = 8, PROGRAM_MOST_THREADS = 8 };
     X(FREE_ELSEWHERE, "free on another stream")                                                                        \
     X(FREE_AFTER, "free after an event")                                                                               \
     X(FREE_LATE, "free in a host function")                                                                            \
+    X(REGISTER, "register, or unregister what was registered first")                                                   \
     X(ORDER, "make a stream wait for another")                                                                         \
     X(SYNCHRONIZE_STREAM, "synchronise a stream")                                                                      \
     X(SYNCHRONIZE_DEVICE, "synchronise the device")                                                                    \
