@@ -262,8 +262,9 @@ bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream) {
 /* ---- under it: fronts ------------------------------------------------------------------------------------------- */
 
 static void settle_fast(const struct weir_pool *pool, struct weir__front *front) {
+    const struct weir__fronts *fronts = &pool->fronts;
     front->fast =
-        pool->fronts.fast && !front->ended && !pool->fronts.shut && !pool->fronts.waited && !pool->fronts.paused;
+        fronts->fast && !front->ended && !fronts->shut && !fronts->waited && !fronts->paused && !fronts->recorded;
 }
 
 /* Shows a front to calls that take no lock of the pool's, where there is a place for it. */
@@ -573,6 +574,12 @@ void weir__fronts_shut(struct weir_pool *pool, bool shut) {
     if (pool->fronts.shut == shut) return;
     pool->fronts.shut = shut;
     settle_all(pool, shut);
+}
+
+void weir__fronts_recorded(struct weir_pool *pool, bool recorded) {
+    if (pool->fronts.recorded == recorded) return;
+    pool->fronts.recorded = recorded;
+    settle_all(pool, false);
 }
 
 void weir__fronts_waited(struct weir_pool *pool, bool waited) {

@@ -62,10 +62,11 @@ struct weir__front {
 };
 
 struct weir__fronts {
-    bool on;     /* this pool has any */
-    bool fast;   /* without the pool's lock */
-    bool shut;   /* more is held than may be: what is free is given back */
-    bool waited; /* a request waits for what is freed */
+    bool on;       /* this pool has any */
+    bool fast;     /* without the pool's lock */
+    bool shut;     /* more is held than may be: what is free is given back */
+    bool waited;   /* a request waits for what is freed */
+    bool recorded; /* where requests go is written down: none goes without the pool's lock */
     bool paused;
     size_t withheld_bytes, withheld_requested_bytes; /* of all */
     struct weir__front *first;
@@ -104,6 +105,8 @@ void weir__fronts_resume(struct weir_pool *pool);
 /* Nothing is kept while the pool holds more than it may; nor while a request waits. */
 void weir__fronts_shut(struct weir_pool *pool, bool shut);
 void weir__fronts_waited(struct weir_pool *pool, bool waited);
+/* Nothing is taken from fronts, or kept, without the pool's lock while requests are written down. */
+void weir__fronts_recorded(struct weir_pool *pool, bool recorded);
 /* Gives: whether any front keeps something, without a look at what other threads do right now; and how much all do. */
 bool weir__fronts_keep_any(const struct weir_pool *pool);
 size_t weir__fronts_kept_bytes(const struct weir_pool *pool);

@@ -26,7 +26,8 @@ enum weir_status weir__trim(struct weir_pool *pool, size_t target_bytes) {
 
 void weir__give_excess_back(struct weir_pool *pool) {
     const size_t excess = weir__excess_bytes(pool);
-    weir__fronts_shut(pool, excess > 0 || pool->plan.records);
+    weir__fronts_recorded(pool, pool->plan.records);
+    weir__fronts_shut(pool, excess > 0 || weir__plan_follows(&pool->plan));
     if (excess > 0 && weir__trim(pool, pool->held_bytes - excess) != WEIR_OK)
         weir__log(WEIR__LOG_WARN, "pool: memory above the limit could not be given back: %s",
                   weir_last_error()->message);

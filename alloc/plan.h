@@ -38,7 +38,7 @@ struct weir__pass {
 struct weir__plan {
     struct weir__pass before, now;
     bool marked;           /* there was a mark */
-    bool records;          /* this pass is written down, so far all of it: fronts are shut, since they go by no plan */
+    bool records;          /* this pass is written down, so far all of it: so no alloc goes without the pool's lock */
     uint64_t memory_calls; /* before this pass */
     bool repeats, repeated;
     bool
@@ -47,6 +47,8 @@ struct weir__plan {
 
 /* A new pass begins; `memory_calls`: so many have been made so far. */
 void weir__plan_turn(struct weir__plan *plan, uint64_t memory_calls);
+/* This pass does what the ones before did, and goes where they went. */
+static inline bool weir__plan_follows(const struct weir__plan *plan) { return plan->repeated && plan->repeats; }
 /* Gives: what the next request is to do again, or NULL. */
 const struct weir__planned *weir__plan_next(const struct weir__plan *plan, size_t bytes, uint32_t slot);
 /* Gives: where to try first (0), and then (1); 0: nowhere. */

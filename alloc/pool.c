@@ -416,6 +416,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
     enum weir_status status = weir__named_slot(pool, "weir_pool_alloc", stream, &request.slot);
     if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT && !alone)
         block = weir__front_take(pool, request.slot, bytes);
+    if (block != NULL) weir__plan_add(&pool->plan, block->bytes, request.slot, block->address);
     if (status == WEIR_OK && block == NULL) {
         status = alloc_block(pool, &request, &block);
         weir__waiting_end(pool, &request);
