@@ -37,28 +37,36 @@ enum { COST_OF_UNMAPPING = 30, COST_OF_RUN = 100, COST_OF_RETURN = 4 };
 #define COST_OF_MAPPING WEIR__COST_OF_MAPPING
 #define CANT_BE_HAD     (SIZE_MAX / 4)
 
+/* What can be a piece of a window, whoever used it. */
+static bool is_unused(const struct weir__extent *piece) {
+    return piece != NULL && (piece->state == WEIR__BARE || piece->state == WEIR__IDLE);
+}
+
 static bool joins(const struct weir__ground *ground, const struct weir__extent *piece) {
     if (piece == NULL) return false;
     if (piece->state == WEIR__BARE) return true;
     return piece->state == WEIR__IDLE && ground->usable.usable(ground->usable.context, piece);
 }
 
-/* Places of one idle extent whose pages may come back. */
+/* Places of one extent, whose pages may come back or not. */
 struct homes {
-    const struct weir__extent *extent;
     uint32_t begin, end;
+    bool may_go;
 };
 
-/* The homes around one place that may be taken, none when that one may not. */
+/* The homes around one place of which the same holds. */
 static struct homes homes_around(const struct weir__ground *ground, uint32_t home) {
     const struct weir__pages *pages = ground->pages;
     const struct weir__extent *extent = pages->extent_at[home];
+    const uintptr_t end = weir__extent_end(extent);
+    struct homes homes = {.begin = weir__place_of(pages, weir__page_ceil(pages, extent->address)),
+                          .end = weir__place_of(pages, weir__page_ceil(pages, end))};
     if (extent->state != WEIR__IDLE || extent->fixed || !ground->usable.usable(ground->usable.context, extent))
-        return (struct homes){0};
-    struct homes homes = {.extent = extent,
-                          .begin = weir__place_of(pages, weir__page_ceil(pages, extent->address)),
-                          .end = weir__place_of(pages, weir__page_floor(pages, weir__extent_end(extent)))};
-    return home < homes.begin || home >= homes.end ? (struct homes){0} : homes;
+        return homes;
+    const uint32_t whole = weir__place_of(pages, weir__page_floor(pages, end)); /* the page at the end may be cut */
+    homes.may_go = home < whole;
+    *(homes.may_go ? &homes.end : &homes.begin) = whole;
+    return homes;
 }
 
 /* True when the page at a place can come back to a window over the places [begin, end). */
@@ -69,7 +77,7 @@ static inline bool returns(const struct weir__ground *ground, uint32_t place, ui
     const uint32_t home = ground->pages->home[page];
     if (home == WEIR__NOWHERE || (home >= begin && home < end)) return false;
     if (home < homes->begin || home >= homes->end) *homes = homes_around(ground, home);
-    if (homes->extent == NULL || ground->seen[page] == *ground->round) return false;
+    if (!homes->may_go || ground->seen[page] == *ground->round) return false;
     ground->seen[page] = *ground->round;
     return true;
 }
@@ -168,10 +176,13 @@ static void try_window(const struct weir__ground *ground, struct weir__extent *p
     }
 }
 
-/* A run of neighbouring unused extents. */
+/* A run of neighbouring unused extents, all of which may be used. */
 struct run {
     struct weir__extent *first, *last;
 };
+
+/* Then none is better but by what it leaves. */
+static bool costs_nothing(const struct weir__window *best) { return best->first != NULL && best->cost == 0; }
 
 #define SMALL_PIECE 8 /* pieces of so small a part of a block give no reason for a window of their own */
 
@@ -179,7 +190,6 @@ struct run {
 static void try_run(const struct weir__ground *ground, const struct run *run, size_t bytes, size_t alignment,
                     struct weir__window *best) {
     const uintptr_t run_begin = run->first->address, run_end = weir__extent_end(run->last);
-    if (run_end - run_begin < bytes) return;
     const size_t least =
         alignment > ground->granule ? 0 : bytes / SMALL_PIECE; /* few places are aligned more strictly */
     struct weir__extent *holds = run->first;                   /* what a window that ends with `piece` begins in */
@@ -192,7 +202,7 @@ static void try_run(const struct weir__ground *ground, const struct run *run, si
             while (weir__extent_end(holds) <= from) holds = holds->next;
             if (from >= run_begin && from > holds->address) try_window(ground, holds, from, bytes, best);
         }
-        if (piece == run->last || (best->first != NULL && best->cost == 0)) return;
+        if (piece == run->last || costs_nothing(best)) return;
     }
 }
 
@@ -209,16 +219,27 @@ size_t weir__cost_of_returning(const struct weir__ground *ground, size_t bytes) 
     return (bytes / ground->granule + 2) * COST_OF_RETURN;
 }
 
-struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment,
-                                       size_t most_cost) {
-    struct weir__window best = {.cost = most_cost < CANT_BE_HAD ? most_cost : CANT_BE_HAD - 1};
-    for (struct weir__extent *at = ground->first; at != NULL; at = at->next) {
-        if (best.first != NULL && best.cost == 0) break; /* none is better but by what it leaves */
+/* The runs among neighbouring unused extents, of which `last` is the last. */
+static void try_row(const struct weir__ground *ground, struct weir__extent *first, const struct weir__extent *last,
+                    size_t bytes, size_t alignment, struct weir__window *best) {
+    for (struct weir__extent *at = first, *behind = last->next; at != behind; at = at->next) {
         if (!joins(ground, at)) continue;
         struct run run = {at, at};
         while (joins(ground, run.last->next)) run.last = run.last->next;
-        try_run(ground, &run, bytes, alignment, &best);
         at = run.last;
+        if (weir__extent_end(at) - run.first->address >= bytes) try_run(ground, &run, bytes, alignment, best);
+        if (costs_nothing(best)) return;
+    }
+}
+
+struct weir__window weir__place_window(const struct weir__ground *ground, size_t bytes, size_t alignment,
+                                       size_t most_cost) {
+    struct weir__window best = {.cost = most_cost < CANT_BE_HAD ? most_cost : CANT_BE_HAD - 1};
+    for (struct weir__extent *at = ground->first; at != NULL && !costs_nothing(&best); at = at->next) {
+        if (!is_unused(at)) continue;
+        struct weir__extent *first = at;
+        while (is_unused(at->next)) at = at->next;
+        if (weir__extent_end(at) - first->address >= bytes) try_row(ground, first, at, bytes, alignment, &best);
     }
     return best;
 }
