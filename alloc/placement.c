@@ -90,14 +90,14 @@ bool weir__place_returns(const struct weir__ground *ground, uint32_t place, uint
 
 /* A window while it is measured, and what the place before was. */
 struct measure {
-    struct weir__window window;
+    struct weir__window window; /* its cost is the least that it can be by what has been seen */
     struct homes homes;
     bool in_run; /* of places that lack a page */
 };
 
-static void add_lack(struct measure *measure, size_t count) {
+static void add_lack(struct measure *measure, size_t count, size_t cost) {
     measure->window.lacking += count;
-    measure->window.cost += count * COST_OF_MAPPING + (measure->in_run ? 0 : COST_OF_RUN);
+    measure->window.cost += cost + (measure->in_run ? 0 : COST_OF_RUN);
     measure->in_run = true;
 }
 
@@ -107,30 +107,25 @@ static size_t cost_of_unmapping(const struct weir__ground *ground, const struct 
     return (window->bytes / ground->granule + 2) * COST_OF_MAPPING + COST_OF_RUN;
 }
 
-/* Adds what the window needs in a bare piece, of which [from, to) is in it; stops when it costs more than `most`. */
-static void add_bare(const struct weir__ground *ground, const struct weir__extent *piece, uintptr_t from, uintptr_t to,
-                     size_t most, struct measure *measure) {
-    const uintptr_t floor = floor_to(from, ground->granule), ceil = ceil_to(to, ground->granule);
-    const size_t count = (ceil - floor) / ground->granule;
-    if (!piece->stale) {
-        add_lack(measure, count);
-        return;
-    }
+/* Adds what the window needs in a stale piece, of which [from, to) is in it, beyond pages that come back; stops when it costs
+ * more than `most`. */
+static void add_stale(const struct weir__ground *ground, const struct weir__extent *piece, uintptr_t from, uintptr_t to,
+                      size_t most, struct measure *measure) {
     struct weir__window *window = &measure->window;
     const struct weir__pages *pages = ground->pages;
     const size_t to_unmap =
         ground->can_unmap(ground->usable.context, piece) ? cost_of_unmapping(ground, window) : CANT_BE_HAD;
-    const uint32_t first = weir__place_of(pages, floor), behind = first + (uint32_t)count;
+    const uint32_t behind = weir__place_of(pages, ceil_to(to, ground->granule));
     const uint32_t begin = weir__place_of(pages, floor_to(window->begin, ground->granule));
     const uint32_t end = weir__place_of(pages, ceil_to(window->begin + window->bytes, ground->granule));
-    for (uint32_t place = first; place < behind && window->cost <= most; place++) {
+    uint32_t place = weir__place_of(pages, floor_to(from, ground->granule));
+    for (; place < behind && window->cost <= most; place++) {
         if (returns(ground, place, begin, end, &measure->homes)) {
             window->returned++;
-            window->cost += COST_OF_RETURN;
             measure->in_run = false;
             continue;
         }
-        add_lack(measure, 1);
+        add_lack(measure, 1, COST_OF_MAPPING - COST_OF_RETURN);
         if (weir__page_at(pages, place) == 0) continue;
         window->unmapped++;
         window->cost += to_unmap;
@@ -150,27 +145,39 @@ static size_t pages_taken(const struct weir__extent *piece, uintptr_t from, uint
            weir__whole_pages(to, weir__extent_end(piece), granule);
 }
 
+/* What is known of the window at `begin`, which lies in `piece`, without a look at its places: they all come back. */
+static struct weir__window outline(const struct weir__ground *ground, struct weir__extent *piece, uintptr_t begin,
+                                   size_t bytes) {
+    struct weir__window window = {.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address};
+    const uintptr_t end = begin + bytes;
+    for (;; piece = piece->next) {
+        const uintptr_t from = later(begin, piece->address), to = earlier(end, weir__extent_end(piece));
+        if (piece->state == WEIR__BARE)
+            window.cost += touched_pages(from, to, ground->granule) * (piece->stale ? COST_OF_RETURN : COST_OF_MAPPING);
+        else if (!piece->fixed)
+            window.idle_pages += pages_taken(piece, from, to, ground->granule);
+        if (to < end) continue;
+        window.left += weir__extent_end(piece) - to;
+        return window;
+    }
+}
+
 /* Measures the window at `begin`, which lies in `piece`. */
 static void try_window(const struct weir__ground *ground, struct weir__extent *piece, uintptr_t begin, size_t bytes,
                        struct weir__window *best) {
     const size_t most = best->cost;
     const uintptr_t end = begin + bytes;
-    struct measure measure;
-    measure.window =
-        (struct weir__window){.first = piece, .begin = begin, .bytes = bytes, .left = begin - piece->address};
-    measure.homes = (struct homes){0};
-    measure.in_run = false;
+    struct measure measure = {.window = outline(ground, piece, begin, bytes)};
     ++*ground->round;
-    for (; measure.window.cost <= most; piece = piece->next) {
+    for (; measure.window.cost <= most && better(&measure.window, best); piece = piece->next) {
         const uintptr_t from = later(begin, piece->address), to = earlier(end, weir__extent_end(piece));
-        if (piece->state == WEIR__BARE) {
-            add_bare(ground, piece, from, to, most, &measure);
-        } else {
-            if (!piece->fixed) measure.window.idle_pages += pages_taken(piece, from, to, ground->granule);
+        if (piece->state != WEIR__BARE)
             measure.in_run = false;
-        }
+        else if (piece->stale)
+            add_stale(ground, piece, from, to, most, &measure);
+        else
+            add_lack(&measure, touched_pages(from, to, ground->granule), 0);
         if (to < end) continue;
-        measure.window.left += weir__extent_end(piece) - to;
         if (measure.window.cost <= most && better(&measure.window, best)) *best = measure.window;
         return;
     }
