@@ -11,7 +11,7 @@ static enum weir_status no_host_memory(void) {
 
 /* Puts the spare pages of which old mappings are left in front. Gives: how many others there are. */
 static size_t sort_spare(struct weir__pages *pages) {
-    const size_t places = pages->arena_bytes / pages->granule, spare = pages->spare_count;
+    const size_t places = weir__pages_behind(pages), spare = pages->spare_count;
     bool *mapped = calloc(pages->limit + 1, sizeof *mapped);
     weir__page *sorted = calloc(spare + 1, sizeof *sorted);
     size_t kept = 0, clean = 0;
@@ -60,7 +60,7 @@ struct leave {
 /* A page can't go while an old mapping of it may be in use, or is in another call's hands. */
 static void keep_what_is_held_elsewhere(struct weir_pool *pool, struct leave *leave) {
     const struct weir__pages *pages = &pool->pages;
-    const size_t places = pages->arena_bytes / pages->granule;
+    const size_t places = weir__pages_behind(pages);
     for (size_t place = 0; place < places; place++) {
         const weir__page page = weir__page_at(pages, place);
         if (page == 0 || leave->pages[page] == STAYS || pages->home[page] == place) continue;
@@ -78,7 +78,7 @@ static bool goes(const struct weir__pages *pages, const struct leave *leave, siz
 /* Claims all places of the pages that go, run by run: their homes, and old mappings elsewhere. */
 static bool claim_leave(struct weir_pool *pool, struct leave *leave) {
     const struct weir__pages *pages = &pool->pages;
-    const size_t places = pages->arena_bytes / pages->granule;
+    const size_t places = weir__pages_behind(pages);
     size_t runs = 0, behind;
     for (size_t place = 0; place < places; place++) runs += goes(pages, leave, place);
     leave->homes = calloc(runs + 1, sizeof(struct weir__extent *));

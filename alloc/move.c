@@ -250,10 +250,10 @@ static size_t places_of(const struct weir_pool *pool, const struct weir__window 
 
 static bool make_room(const struct weir_pool *pool, struct move *move) {
     const size_t places = places_of(pool, &move->choice->window);
-    move->pages = calloc(places, sizeof *move->pages);
-    move->donations = calloc(2 * places, sizeof *move->donations);
-    move->lacks = calloc(places, sizeof *move->lacks);
-    move->victims = calloc(places, sizeof(struct weir__extent *));
+    move->pages = malloc(places * sizeof *move->pages);
+    move->donations = malloc(2 * places * sizeof *move->donations);
+    move->lacks = malloc(places * sizeof *move->lacks);
+    move->victims = malloc(places * sizeof(struct weir__extent *));
     return move->pages != NULL && move->donations != NULL && move->lacks != NULL && move->victims != NULL;
 }
 

@@ -89,7 +89,7 @@ static void release_all(struct weir__pages *pages) {
 
 void weir__pages_close(struct weir__pages *pages) {
     if (pages->at == NULL) return;
-    weir__pages_unmap(pages, pages->arena, pages->arena_bytes / pages->granule);
+    weir__pages_unmap(pages, pages->arena, pages->behind);
     release_all(pages);
     if (weir__device_enter(pages->device) == WEIR_OK) {
         (void)MEMORY_CALL(pages, "cuMemAddressFree", address_free(pages->arena, pages->arena_bytes));
@@ -175,12 +175,21 @@ static enum weir_status undo_map(struct weir__pages *pages, uintptr_t address, s
     return WEIR_BROKEN;
 }
 
+/* Places up to `behind` are about to be mapped. */
+static void raise_behind(struct weir__pages *pages, size_t behind) {
+    size_t seen = __atomic_load_n(&pages->behind, __ATOMIC_RELAXED);
+    while (seen < behind &&
+           !__atomic_compare_exchange_n(&pages->behind, &seen, behind, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
 enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, size_t count, const weir__page *from,
                                  size_t *mapped) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
     const uint32_t place = weir__place_of(pages, address);
     size_t done = 0;
+    raise_behind(pages, place + count);
     while (done < count && status == WEIR_OK) {
         assert(weir__page_at(pages, place + done) == 0 && from[done] != 0);
         status =

@@ -49,6 +49,7 @@ struct weir__pages {
     size_t spare_count, unnamed_count;
     size_t held;
     size_t mapped;         /* atomic: places that are */
+    size_t behind;         /* atomic: this place, and those after it, have never been mapped */
     uint64_t memory_calls; /* atomic */
     CUmemAllocationProp properties;
     CUmemAccessDesc access;
@@ -75,6 +76,10 @@ static inline uintptr_t weir__place_address(const struct weir__pages *pages, uin
 /* What is mapped at a place, 0 if nothing: of one that the caller has not claimed, another call may be changing it right now. */
 static inline weir__page weir__page_at(const struct weir__pages *pages, size_t place) {
     return __atomic_load_n(&pages->at[place], __ATOMIC_RELAXED);
+}
+/* Gives: a place from which on nothing is mapped, but for what another call is mapping right now. */
+static inline size_t weir__pages_behind(const struct weir__pages *pages) {
+    return __atomic_load_n(&pages->behind, __ATOMIC_RELAXED);
 }
 /* True when the page that is mapped at a place is at home there. */
 static inline bool weir__place_is_home(const struct weir__pages *pages, uint32_t place) {

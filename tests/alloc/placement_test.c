@@ -50,14 +50,18 @@ static bool can_unmap(const void *context, const struct weir__extent *stale) {
     return !stale->small;
 }
 
+static struct weir__ground ground_of(struct line *line) {
+    return (struct weir__ground){.first = line->first,
+                                 .granule = G,
+                                 .pages = &line->pages,
+                                 .seen = line->seen,
+                                 .round = &line->round,
+                                 .usable = if_usable,
+                                 .can_unmap = can_unmap};
+}
+
 static struct weir__window best_window(struct line *line, size_t bytes) {
-    const struct weir__ground ground = {.first = line->first,
-                                        .granule = G,
-                                        .pages = &line->pages,
-                                        .seen = line->seen,
-                                        .round = &line->round,
-                                        .usable = if_usable,
-                                        .can_unmap = can_unmap};
+    const struct weir__ground ground = ground_of(line);
     return weir__place_window(&ground, bytes, 512, SIZE_MAX);
 }
 
@@ -203,6 +207,84 @@ static void pages_come_back_to_where_they_were(void **state) {
     weir__extent_store_clear(&line.store);
 }
 
+/* Any extents of 1 to 4 pages; stale ones are mapped to pages that are at home anywhere. */
+static void draw_line(struct line *line, uint64_t *chance) {
+    static const char kinds[] = "uiiobsss";
+    struct weir__pages *pages = &line->pages;
+    weir__page page = 0;
+    for (uint32_t place = 0, bytes; place < 60; place += bytes) {
+        const char kind = kinds[draw(chance) % (sizeof kinds - 1)];
+        bytes = 1 + (uint32_t)(draw(chance) % 4);
+        struct weir__extent *extent = append(line, kind == 's' ? 'b' : kind, bytes * G);
+        extent->stale = kind == 's';
+        if (extent->stale) extent->small = draw(chance) % 2;
+        if (extent->state == WEIR__BARE) continue;
+        settle(line, extent, page + 1);
+        page += bytes;
+    }
+    for (struct weir__extent *stale = line->first; stale != NULL; stale = stale->next)
+        for (uint32_t i = 0; stale->stale && i < stale->bytes / G; i++) {
+            const weir__page first = 1 + (weir__page)(draw(chance) % 60), of = i % 2 == 0 ? first : first + 1;
+            pages->at[weir__place_of(pages, stale->address) + i] = of <= page ? of : 0;
+            pages->extent_at[weir__place_of(pages, stale->address) + i] = stale;
+        }
+}
+
+/* What a window needs, place by place. */
+static struct weir__window slow_look(const struct line *line, const struct weir__window *of) {
+    struct weir__window slow = {0};
+    const struct weir__pages *pages = &line->pages;
+    const uint32_t first = weir__place_of(pages, of->begin),
+                   behind = weir__place_of(pages, of->begin + of->bytes + G - 1);
+    bool come[64] = {0};
+    const struct weir__extent *piece = of->first;
+    for (uint32_t place = first; place < behind; place++) {
+        while (weir__extent_end(piece) <= weir__place_address(pages, place)) piece = piece->next;
+        assert_true(piece->state == WEIR__BARE || (piece->state == WEIR__IDLE && !piece->small));
+        if (piece->state == WEIR__IDLE) continue;
+        const weir__page page = piece->stale ? pages->at[place] : 0;
+        const struct weir__extent *home = page != 0 ? pages->extent_at[pages->home[page]] : NULL;
+        const bool comes = page != 0 && !come[page] && home->state == WEIR__IDLE && !home->small &&
+                           (pages->home[page] < first || pages->home[page] >= behind);
+        come[page] = true;
+        slow.returned += comes;
+        slow.lacking += !comes;
+        slow.unmapped += !comes && page != 0;
+        assert_true(comes || page == 0 || !piece->small);
+    }
+    return slow;
+}
+
+static void no_window_is_better_than_the_best(void **state) {
+    (void)state;
+    uint64_t chance = seed_of(9);
+    for (int step = 0; step < 20000; step++) {
+        weir__page at[64] = {0};
+        uint32_t home[64] = {0};
+        struct weir__extent *extent_at[64] = {0};
+        struct line line = {0};
+        open_pages(&line, at, home, extent_at);
+        draw_line(&line, &chance);
+        const struct weir__ground ground = ground_of(&line);
+        const size_t bytes = (1 + draw(&chance) % 16) * (G / 2); /* no piece is too small to begin one */
+        const struct weir__window best = best_window(&line, bytes);
+        for (struct weir__extent *piece = line.first; piece != NULL; piece = piece->next) {
+            const struct weir__window other = weir__place_at(&ground, piece, bytes);
+            assert_true(other.first == NULL || (best.first != NULL && best.cost <= other.cost));
+        }
+        if (best.first != NULL) {
+            const struct weir__window slow = slow_look(&line, &best);
+            assert_int_equal(best.returned, slow.returned);
+            assert_int_equal(best.lacking, slow.lacking);
+            assert_int_equal(best.unmapped, slow.unmapped);
+            assert_true(best.lacking > 0 || best.cost <= weir__cost_of_returning(&ground, bytes));
+            assert_int_equal(weir__place_window(&ground, bytes, 512, best.cost).begin, best.begin);
+            if (best.cost > 0) assert_null(weir__place_window(&ground, bytes, 512, best.cost - 1).first);
+        }
+        weir__extent_store_clear(&line.store);
+    }
+}
+
 static void donors_are_one_that_is_tight_else_few_and_large(void **state) {
     (void)state;
     struct line line = {0};
@@ -332,6 +414,7 @@ int main(void) {
         cmocka_unit_test(a_window_may_begin_and_end_within_idle_pieces),
         cmocka_unit_test(what_may_not_be_used_ends_a_run),
         cmocka_unit_test(pages_come_back_to_where_they_were),
+        cmocka_unit_test(no_window_is_better_than_the_best),
         cmocka_unit_test(donors_are_one_that_is_tight_else_few_and_large),
         cmocka_unit_test(which_index_a_donor_is_in_makes_no_difference),
         cmocka_unit_test(splitting_and_merging_keep_tags_and_bytes),
