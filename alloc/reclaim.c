@@ -20,7 +20,7 @@ static _Thread_local struct weir__reclaim *running_here;
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 struct weir__reclaim_round weir__reclaim_start(const struct weir_pool *pool) {
-    return (struct weir__reclaim_round){.last = pool->reclaims.added};
+    return (struct weir__reclaim_round){.asks = pool, .last = pool->reclaims.added};
 }
 
 static struct weir__reclaim *next_of(const struct weir_pool *pool, struct weir__reclaim_round *round) {
@@ -51,14 +51,25 @@ static void renew(const struct weir_pool *pool, struct weir__request *request, u
     if (request->deadline_ns != 0) request->deadline_ns += weir__device_now_ns(pool->device) - since_ns;
 }
 
+bool weir__reclaim_ask(struct weir_pool *pool, size_t wanted_bytes, struct weir__reclaim_round *round) {
+    if (round->asks != pool) {
+        const uint64_t from = round->from;
+        *round = weir__reclaim_start(pool);
+        round->from = from;
+    }
+    struct weir__reclaim *reclaim = next_of(pool, round);
+    while (reclaim != NULL && !call(pool, reclaim, wanted_bytes)) reclaim = next_of(pool, round);
+    return reclaim != NULL;
+}
+
 bool weir__reclaim_next(struct weir_pool *pool, struct weir__request *request, struct weir__reclaim_round *round) {
     if (running_here != NULL || request->host_function || request->bytes > pool->limit_bytes) return false;
     const uint64_t since_ns = weir__device_now_ns(pool->device);
     weir__charge(pool, request->slot);
-    struct weir__reclaim *reclaim = next_of(pool, round);
-    while (reclaim != NULL && !call(pool, reclaim, request->bytes)) reclaim = next_of(pool, round);
-    if (reclaim != NULL) renew(pool, request, since_ns);
-    return reclaim != NULL;
+    const bool worth_it = (round->asks == pool && weir__reclaim_ask(pool, request->bytes, round)) ||
+                          weir__family_reclaim(pool, request, round);
+    if (worth_it) renew(pool, request, since_ns);
+    return worth_it;
 }
 
 void weir__reclaims_clear(struct weir__reclaims *reclaims) {
@@ -94,7 +105,8 @@ enum weir_status weir_pool_add_reclaim(struct weir_pool *pool, weir_reclaim_fn *
     weir__pool_lock(pool);
     struct weir__reclaim **link = find(pool, reclaim, self);
     if (*link == NULL) {
-        *added = (struct weir__reclaim){.number = ++pool->reclaims.added, .call = reclaim, .self = self};
+        *added = (struct weir__reclaim){.call = reclaim, .self = self};
+        added->number = __atomic_add_fetch(&pool->reclaims.added, 1, __ATOMIC_RELEASE);
         *link = added;
     } else {
         free(added);

@@ -318,6 +318,32 @@ bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
     return give_now(pool, request); /* what has just become complete */
 }
 
+static bool others_can_reclaim(const struct weir_pool *pool) {
+    const struct weir__family *family = pool->family;
+    bool any = pool != family->root && __atomic_load_n(&family->root->reclaims.added, __ATOMIC_ACQUIRE) > 0;
+    lock(family);
+    for (const struct weir_pool *member = family->first; member != NULL; member = member->member.next)
+        any |= member != pool && __atomic_load_n(&member->reclaims.added, __ATOMIC_ACQUIRE) > 0;
+    unlock(family);
+    return any;
+}
+
+bool weir__family_reclaim(struct weir_pool *pool, const struct weir__request *request,
+                          struct weir__reclaim_round *round) {
+    bool worth_it = false;
+    if (pool->is_graph || wanted_of_family(pool, request) == 0 || !others_can_reclaim(pool)) return false;
+    weir__pool_end(pool);
+    for (struct weir_pool *other; !worth_it && (other = use_next(pool->family, pool, round->from)) != NULL;) {
+        weir__pool_begin(other);
+        worth_it = weir__reclaim_ask(other, request->bytes, round);
+        weir__pool_end(other);
+        round->from = other->member.number + (worth_it ? 0 : 1);
+        unuse(pool->family, other);
+    }
+    weir__pool_begin(pool);
+    return worth_it;
+}
+
 /* ---- the turn --------------------------------------------------------------------------------------------------- */
 
 void weir__family_take_turn(struct weir__family *family, const struct weir_pool *pool) {

@@ -23,6 +23,7 @@
 
 struct weir_pool;
 struct weir__request;
+struct weir__reclaim_round;
 
 struct weir__family {
     pthread_mutex_t lock;
@@ -69,6 +70,10 @@ void weir__family_give_excess_back(struct weir_pool *pool);
 /* (unlocks, keeps the turn) When it is the family's allowance that a request lacks: other members give back what they have
  * idle, what is not complete is waited for. Gives: whether there is more now. */
 bool weir__family_give(struct weir_pool *pool, struct weir__request *request);
+/* (unlocks, lets the turn go) When it is the family's allowance that a request lacks, but a graph's: asks the callbacks of the other
+ * members, the root's first, until one gives that it is worth looking again. Gives: whether one did. */
+bool weir__family_reclaim(struct weir_pool *pool, const struct weir__request *request,
+                          struct weir__reclaim_round *round);
 /* (unlocks) For a request that waits already: when something has changed with the others since it asked last, asks them again.
  * Gives: whether there is a change. */
 bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *request);

@@ -203,8 +203,10 @@ WEIR_API enum weir_status weir_pool_set_limit_fraction(struct weir_pool *pool, d
 typedef bool weir_reclaim_fn(void *self, struct weir_pool *pool, size_t wanted_bytes);
 /* Adds a callback. For a request all are called in the order in which they were added, each once at most, until the request
  * can be served; never from inside a callback, of this pool or another: a request made there is refused without them. None is
- * called for what exceeds the limit by itself. In deterministic mode a callback's calls come before the request in the order
- * of calls.
+ * called for what exceeds the limit by itself. Where it is a family's allowance that is short (sub-pools, below), the callbacks of its
+ * other pools are asked after those of the request's own, the parent's first, each with the pool that it was added to; none of
+ * them for a graph's request. A callback may destroy neither pool. In deterministic mode a callback's calls come before the
+ * request in the order of calls.
  * Fails: WEIR_INVALID when it is there already with this `self`; WEIR_OUT_OF_HOST_MEMORY; WEIR_NOT_SUPPORTED inside a host
  * function. */
 WEIR_API enum weir_status weir_pool_add_reclaim(struct weir_pool *pool, weir_reclaim_fn *reclaim, void *self);
@@ -214,8 +216,8 @@ WEIR_API enum weir_status weir_pool_remove_reclaim(struct weir_pool *pool, weir_
 
 /* A sub-pool: a pool of its own, with its own addresses, blocks, statistics and limit, that shares its parent's allowance: what
  * the parent and its sub-pools, the family, hold together stays within the parent's limit. When a request lacks what others of
- * the family hold, they give back what they have idle, and the host waits for what is in use still, at most until the wait
- * limit; only then is it refused. All calls that take a pool take a sub-pool; policy and wait limit are the parent's. Its calls
+ * the family hold, they give back what they have idle, the host waits for what is in use still, at most until the wait
+ * limit, and their callbacks are asked; only then is it refused. All calls that take a pool take a sub-pool; policy and wait limit are the parent's. Its calls
  * are in no trace. In deterministic mode the order of the calls of the whole family counts. */
 struct weir_sub_pool_options {
     size_t size;        /* sizeof(struct weir_sub_pool_options) */

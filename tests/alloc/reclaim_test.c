@@ -164,6 +164,59 @@ static void none_runs_inside_another(void **state) {
     close_pool(greedy.other);
 }
 
+/* ---- families ---------------------------------------------------------------------------------------------------- */
+
+static struct weir_pool *open_member(struct weir_pool *parent, size_t pages) {
+    struct weir_sub_pool_options options = {.size = sizeof options, .limit_bytes = pages * PAGE};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create_sub(parent, &options, &pool));
+    return pool;
+}
+
+/* Pools b and c share what a may hold; each has a cache of its letter, and b one more. */
+static void the_whole_family_is_asked(enum weir_policy policy, bool deterministic) {
+    char order[32] = "";
+    struct weir_pool *a;
+    const struct weir_pool_options options = {.size = sizeof options,
+                                              .policy = policy,
+                                              .limit_bytes = PAGES * PAGE,
+                                              .trace_path = "",
+                                              .deterministic = deterministic};
+    OK(weir_pool_create(test_device(), &options, &a));
+    struct weir_pool *b = open_member(a, 0), *c = open_member(a, 4), *pools[] = {a, b, b, c};
+    weir_stream stream = new_stream();
+    struct cache caches[4];
+    for (int i = 0; i < 4; i++) {
+        caches[i] = (struct cache){.pool = pools[i], .stream = stream, .letter = "abBc"[i], .order = order};
+        OK(weir_pool_add_reclaim(pools[i], empty, &caches[i]));
+    }
+    for (int i = 0; i < 4; i++) caches[i].block = alloc(pools[i], 4 * PAGE, stream);
+    assert_int_equal(try(c, PAGE, stream), WEIR_OK);
+    assert_string_equal(order, "c"); /* its own, which helps */
+    caches[3].block = alloc(c, 4 * PAGE, stream);
+    assert_int_equal(try(c, 5 * PAGE, stream), WEIR_OUT_OF_MEMORY); /* its own limit is short */
+    assert_string_equal(order, "c");
+    assert_int_equal(try(b, 11 * PAGE, stream), WEIR_OK);
+    assert_string_equal(order, "cbBa");
+    order[0] = 0;
+    caches[0].block = alloc(a, 11 * PAGE, stream);
+    void *rest = alloc(a, PAGE, stream);
+    assert_int_equal(try(a, 16 * PAGE, stream), WEIR_OUT_OF_MEMORY);
+    assert_string_equal(order, "abBc");
+    OK(weir_pool_free(a, rest, stream));
+    close_pool(c);
+    close_pool(b);
+    close_pool(a);
+    OK(weir_stream_destroy(test_device(), stream));
+}
+
+static void callbacks_of_the_family_are_asked_after_the_pools_own(void **state) {
+    (void)state;
+    the_whole_family_is_asked(WEIR_POLICY_LATENCY, false);
+    the_whole_family_is_asked(WEIR_POLICY_LATENCY, true);
+    the_whole_family_is_asked(WEIR_POLICY_FOOTPRINT, false);
+}
+
 /* ---- several threads -------------------------------------------------------------------------------------------- */
 
 struct held {
@@ -283,6 +336,7 @@ int main(void) {
         cmocka_unit_test(callbacks_are_asked_in_order_until_one_helps),
         cmocka_unit_test(callbacks_come_and_go_inside_callbacks),
         cmocka_unit_test(none_runs_inside_another),
+        cmocka_unit_test(callbacks_of_the_family_are_asked_after_the_pools_own),
         cmocka_unit_test(a_removed_callback_runs_no_more_and_others_go_on_while_it_does),
         cmocka_unit_test(in_deterministic_mode_addresses_are_the_same_again),
     };
