@@ -511,11 +511,16 @@ static void mark_passed(struct weir__order *order, struct weir__slot *slot, cons
     }
 }
 
+static bool has_passed(struct weir__order *order, const struct weir__mark *mark, const char *site) {
+    const CUresult code = weir__wait_event_query(order->device, site, mark->event);
+    if (code != CUDA_SUCCESS && code != CUDA_ERROR_NOT_READY) order->query_error = code;
+    return code == CUDA_SUCCESS;
+}
+
 static bool poll_slot(struct weir__order *order, struct weir__slot *slot, const char *site) {
     bool advanced = false;
     lose_ended(order, slot);
-    while (slot->oldest != NULL && slot->oldest->recorded &&
-           weir__wait_event_query(order->device, site, slot->oldest->event) == CUDA_SUCCESS) {
+    while (slot->oldest != NULL && slot->oldest->recorded && has_passed(order, slot->oldest, site)) {
         struct weir__mark *mark = slot->oldest;
         unlink_mark(slot, mark);
         mark_passed(order, slot, mark);
@@ -528,6 +533,7 @@ static bool poll_slot(struct weir__order *order, struct weir__slot *slot, const 
 static bool poll(struct weir__order *order, const char *site) {
     if (order->deterministic || weir__device_enter(order->device) != WEIR_OK) return false;
     bool advanced = false;
+    order->query_error = CUDA_SUCCESS;
     for (uint32_t i = 1; i < order->count; i++) advanced |= poll_slot(order, order->slots[i], site);
     weir__device_leave(order->device);
     return advanced;

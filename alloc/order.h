@@ -135,7 +135,8 @@ struct weir__order {
     CUevent *events;       /* spare ones */
     size_t event_count, event_room;
     uint64_t order_calls;
-    uint64_t passed; /* counts what has become complete: marks, streams found empty, waits for the context */
+    uint64_t passed;      /* counts what has become complete: marks, streams found empty, waits for the context */
+    CUresult query_error; /* what the driver said of a mark when it was asked last, if that was no answer */
 };
 
 enum weir_status weir__order_open(struct weir__order *order, struct weir_device *device, pthread_mutex_t *lock,

@@ -124,6 +124,8 @@ static bool may_look(struct weir_pool *pool, struct weir__request *request) {
 static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__request *request) {
     uint64_t pause_ns = FIRST_PAUSE_NS;
     while (!may_look(pool, request)) {
+        if (pool->order.query_error != CUDA_SUCCESS)
+            return weir__device_check(pool->device, pool->order.query_error, "cuEventQuery");
         if (weir__device_now_ns(pool->device) >= request->deadline_ns) return WEIR_OUT_OF_MEMORY;
         pause_waiting(pool, &pause_ns);
     }

@@ -34,11 +34,11 @@ static struct busy free_two_in_use(struct weir_pool *pool, size_t bytes, const w
 static const struct weir__driver *real;
 static struct weir__driver listened;
 static unsigned looks; /* at marks, by all threads */
-static bool hold_next_mark, is_held, let_go;
+static bool hold_next_mark, is_held, let_go, looks_fail;
 
 static CUresult counted_query(CUevent event) {
     __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
-    return real->event_query(event);
+    return __atomic_load_n(&looks_fail, __ATOMIC_ACQUIRE) ? CUDA_ERROR_LAUNCH_FAILED : real->event_query(event);
 }
 
 static CUresult held_record(CUevent event, CUstream stream) {
@@ -316,6 +316,28 @@ static void one_that_makes_its_mark_is_not_passed_by(void **state) {
     with_shared_pools(256 * MIB, serve_the_one_that_makes_its_mark);
 }
 
+/* An error of earlier work, which the driver says from then on: no mark would ever pass. */
+static void fail_to_look(struct weir_pool *pool) {
+    void *block = alloc(pool, 256 * MIB, s1), *none;
+    synchronize();
+    struct gate *gate = put_gate(s1);
+    queue_fill(s1, block, 256 * MIB, 0xAA);
+    OK(weir_pool_free(pool, block, s1));
+    listen_to_driver();
+    struct asker *asker = start_asking(pool, 100 * MIB, NULL);
+    __atomic_store_n(&looks_fail, true, __ATOMIC_RELEASE);
+    assert_int_equal(join_asker(asker, &none), WEIR_DRIVER);
+    looks_fail = false;
+    test_device()->driver = real;
+    open_gate(gate);
+    synchronize();
+}
+
+static void a_driver_that_fails_ends_the_wait(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, fail_to_look);
+}
+
 /* ---- families ------------------------------------------------------------------------------------------------------- */
 
 static struct weir_pool *open_member(struct weir_pool *parent, const char *name) {
@@ -411,6 +433,7 @@ int main(void) {
         cmocka_unit_test(one_whom_it_is_not_enough_for_holds_nobody_up),
         cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
         cmocka_unit_test(one_that_makes_its_mark_is_not_passed_by),
+        cmocka_unit_test(a_driver_that_fails_ends_the_wait),
         cmocka_unit_test(whichever_pool_of_the_family_can_give_serves),
         cmocka_unit_test(a_pool_that_can_give_nothing_is_left_in_peace),
     };
