@@ -575,21 +575,22 @@ static enum weir_status order_window(struct weir_pool *pool, const struct move *
 }
 
 /* Donors whose mappings have to go first must be complete. */
-static enum weir_status complete_donors(struct weir_pool *pool, const struct move *move) {
-    enum weir_status status = WEIR_OK;
-    for (size_t i = move->returning; move->unmaps_donors && i < move->donation_count && status == WEIR_OK; i++)
-        if (!weir__order_extent_is_complete(&pool->order, move->donations[i].extent))
-            status = weir__wait_for_extent(pool, move->request, move->donations[i].extent);
-    return status;
+static bool may_begin(const struct weir_pool *pool, const struct move *move) {
+    for (size_t i = move->returning; move->unmaps_donors && i < move->donation_count; i++)
+        if (!weir__order_extent_is_complete(&pool->order, move->donations[i].extent)) return false;
+    return true;
 }
 
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
                             struct weir__extent **out) {
     struct move move = {.request = request, .choice = choice};
     enum weir_status status = claim(pool, &move);
-    if (status == WEIR_OK) {
+    request->donors_in_use = status == WEIR_OK && !may_begin(pool, &move);
+    if (request->donors_in_use) {
+        status = WEIR_NOT_READY;
+        roll_back(pool, &move, status);
+    } else if (status == WEIR_OK) {
         status = order_window(pool, &move);
-        if (status == WEIR_OK) status = complete_donors(pool, &move);
         if (status == WEIR_OK && move.lacking > 0) {
             pthread_mutex_unlock(&pool->lock);
             status = transfer(pool, &move);

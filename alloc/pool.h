@@ -55,6 +55,7 @@ struct weir__request {
     size_t most_created; /* new pages that it gave before it refused one; SIZE_MAX before that */
     size_t most_mapped;  /* places that were mapped when it refused to map one more; SIZE_MAX */
     unsigned map_refusals;
+    bool donors_in_use; /* pages would have to be unmapped first that are in use: the host is to wait */
     uint64_t wait_limit_ns;
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
     bool host_waited;     /* and is counted so */
@@ -276,8 +277,7 @@ size_t weir__ladder_donors(const struct weir_pool *pool, const struct weir__aske
 /* ---- changes that need the driver (move.c, give_back.c) -------------------------------------------------------- */
 
 /* (unlocks) Carries a WEIR__MAP choice out. Fails: WEIR_NOT_READY when another pool of the family took what the
- * ladder saw, or the driver has no memory for a page or for its mapping, and the request says now how far it went; WEIR_OUT_OF_MEMORY when old mappings had to go first and were in use
- * past the deadline; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that donors may be spare pages now. */
+ * ladder saw, or the driver has no memory for a page or for its mapping, and the request says now how far it went, or that donors are in use; WEIR_DRIVER; WEIR_OUT_OF_HOST_MEMORY. The pool is as it was, but that donors may be spare pages now. */
 enum weir_status weir__move(struct weir_pool *pool, struct weir__request *request, const struct weir__choice *choice,
                             struct weir__extent **out);
 /* Claims an extent that is in no index; and ends that, as what it was. */

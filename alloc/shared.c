@@ -84,6 +84,13 @@ enum weir_status weir__wait_on_host(struct weir_pool *pool, struct weir__request
     return weir__wait_for_change(pool, request);
 }
 
+static enum weir_status wait_for_donors(struct weir_pool *pool, struct weir__request *request) {
+    const struct weir__extent *idle = weir__ladder_oldest_incomplete(pool);
+    if (idle == NULL) return WEIR_NOT_READY; /* they are done by now */
+    const enum weir_status status = weir__wait_on_host(pool, request, idle);
+    return status == WEIR_OK ? WEIR_NOT_READY : status;
+}
+
 /* One step of the ladder. WEIR_NOT_READY: look again from the top. */
 static enum weir_status take_step(struct weir_pool *pool, struct weir__request *request,
                                   const struct weir__choice *choice, struct weir__extent **out) {
@@ -94,7 +101,8 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         return take(pool, request, choice, out);
     case WEIR__MAP:
         if (choice->window.lacking > choice->spare) weir__account_short(pool, request->slot);
-        return weir__move(pool, request, choice, out);
+        status = weir__move(pool, request, choice, out);
+        return status == WEIR_NOT_READY && request->donors_in_use ? wait_for_donors(pool, request) : status;
     case WEIR__GIVE_BACK:
         weir__account_short(pool, request->slot);
         status = weir__give_back(pool, choice->created, &given_back);

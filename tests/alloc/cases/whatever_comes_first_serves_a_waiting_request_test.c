@@ -34,6 +34,7 @@ static struct busy free_two_in_use(struct weir_pool *pool, size_t bytes, const w
 static const struct weir__driver *real;
 static struct weir__driver listened;
 static unsigned looks; /* at marks, by all threads */
+static size_t room_to_map;
 static bool hold_next_mark, is_held, let_go, looks_fail;
 
 static CUresult counted_query(CUevent event) {
@@ -49,9 +50,25 @@ static CUresult held_record(CUevent event, CUstream stream) {
     return real->event_record(event, stream);
 }
 
-static void listen_to_driver(void) {
+static CUresult map_in_room(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                            unsigned long long flags) {
+    if (room_to_map == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    room_to_map--;
+    return real->page_map(address, bytes, offset, handle, flags);
+}
+
+static CUresult unmap_for_room(CUdeviceptr address, size_t bytes) {
+    room_to_map += bytes / PAGE;
+    return real->page_unmap(address, bytes);
+}
+
+/* Maps as many pages as there is room, and as it has unmapped. */
+static void listen_to_driver(size_t room) {
     real = test_device()->driver;
     listened = *real;
+    room_to_map = room;
+    listened.page_map = map_in_room;
+    listened.page_unmap = unmap_for_room;
     listened.event_query = counted_query;
     listened.event_record = held_record;
     test_device()->driver = &listened;
@@ -110,6 +127,45 @@ static void serve_by_either_pair(struct weir_pool *pool) {
 static void the_first_page_that_is_whole_serves(void **state) {
     (void)state;
     with_shared_pools(8 * PAGE, serve_by_either_pair);
+}
+
+/* The driver maps no more places than there are, so that donors are unmapped first, which may not be before they are done. */
+static void serve_by_pages_that_are_done(struct weir_pool *pool) {
+    enum { HOLES = 4 };
+    const weir_stream streams[2] = {s1, s2};
+    for (int opened = 0; opened < 2; opened++) {
+        void *holes[2][HOLES], *kept[2][HOLES];
+        struct gate *gates[2];
+        for (int i = 0; i < HOLES; i++)
+            for (int s = 0; s < 2; s++) {
+                holes[s][i] = alloc(pool, PAGE, streams[s]);
+                kept[s][i] = alloc(pool, PAGE, s3);
+            }
+        synchronize();
+        for (int s = 0; s < 2; s++) {
+            gates[s] = put_gate(streams[s]);
+            for (int i = 0; i < HOLES; i++) {
+                queue_fill(streams[s], holes[s][i], PAGE, 0xAA);
+                OK(weir_pool_free(pool, holes[s][i], streams[s]));
+            }
+        }
+        listen_to_driver(0);
+        struct asker *asker = start_asking(pool, HOLES * PAGE, s0);
+        open_gate(gates[opened]);
+        await_one(asker, asker);
+        expect_served(asker);
+        test_device()->driver = real;
+        open_gate(gates[1 - opened]);
+        for (int i = 0; i < HOLES; i++)
+            for (int s = 0; s < 2; s++) OK(weir_pool_free(pool, kept[s][i], s3));
+        synchronize();
+        OK(weir_pool_trim(pool, 0));
+    }
+}
+
+static void pages_that_are_done_first_serve_where_no_more_can_be_mapped(void **state) {
+    (void)state;
+    with_shared_pools(64 * PAGE, serve_by_pages_that_are_done);
 }
 
 /* ---- one request, several threads ----------------------------------------------------------------------------------- */
@@ -289,7 +345,7 @@ static void serve_the_one_that_makes_its_mark(struct weir_pool *pool) {
         OK(weir_pool_free(pool, a, s1));
         is_held = let_go = false;
         hold_next_mark = true;
-        listen_to_driver();
+        listen_to_driver(SIZE_MAX / 2);
         struct asker *first = begin_asking(pool, 100 * MIB, NULL), *second = NULL;
         while (!__atomic_load_n(&is_held, __ATOMIC_ACQUIRE)) sched_yield();
         if (younger) second = start_asking(pool, 100 * MIB, NULL);
@@ -323,7 +379,7 @@ static void fail_to_look(struct weir_pool *pool) {
     struct gate *gate = put_gate(s1);
     queue_fill(s1, block, 256 * MIB, 0xAA);
     OK(weir_pool_free(pool, block, s1));
-    listen_to_driver();
+    listen_to_driver(SIZE_MAX / 2);
     struct asker *asker = start_asking(pool, 100 * MIB, NULL);
     __atomic_store_n(&looks_fail, true, __ATOMIC_RELEASE);
     assert_int_equal(join_asker(asker, &none), WEIR_DRIVER);
@@ -396,7 +452,7 @@ static void ask_in_vain(struct weir_pool *parent) {
     struct gate *gate = put_gate(s1);
     queue_fill(s1, block, 200 * MIB, 0xAA);
     OK(weir_pool_free(member, block, s1));
-    listen_to_driver();
+    listen_to_driver(SIZE_MAX / 2);
     struct asker *asker = start_asking(parent, 100 * MIB, s0);
     await_looks(LOOKS);
     const uint64_t changes = changes_of(member);
@@ -427,6 +483,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_that_stands_does_not_keep_another_ones_memory),
         cmocka_unit_test(the_first_page_that_is_whole_serves),
+        cmocka_unit_test(pages_that_are_done_first_serve_where_no_more_can_be_mapped),
         cmocka_unit_test(what_another_thread_frees_serves),
         cmocka_unit_test(pages_that_may_move_again_serve),
         cmocka_unit_test(the_one_that_has_waited_longest_comes_first),
