@@ -331,7 +331,6 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
     enum weir_status status = WEIR_OK;
     while (status == WEIR_OK && *out == NULL && pool->pending != NULL) {
         status = wait_for_oldest(pool, request->deadline_ns);
-        if (status == WEIR_OK && !weir__extent_reserve(&pool->store, 2)) status = no_host_memory();
         if (status == WEIR_OK) *out = find_free(pool, request);
     }
     weir__account_host_waited(pool, request->slot, since_ns);
