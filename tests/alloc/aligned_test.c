@@ -25,7 +25,8 @@ static void ask_for_all(enum weir_policy policy, size_t most) {
     void *first = alloc(pool, 512, stream);
     for (size_t alignment = 1; alignment <= most; alignment *= 2) {
         unsigned char *block = alloc_aligned(pool, 3 * PAGE + 100, alignment, stream);
-        const bool rare = alignment > ((size_t)1 << 26); /* this device's addresses have few places that are aligned so */
+        const bool rare =
+            alignment > ((size_t)1 << 26); /* this device's addresses have few places that are aligned so */
         void *small = rare ? NULL : alloc_aligned(pool, 1, alignment, stream);
         void *empty = rare ? NULL : alloc_aligned(pool, 0, alignment, stream);
         assert_true(small != block && (rare || empty != small) && empty != block);
@@ -137,11 +138,29 @@ static void a_trace_has_the_alignment(void **state) {
     assert_non_null(strstr(text, "\na 2 131072\n"));
 }
 
+/* Of the two places that this device's addresses have. What lies there is small beside the block. */
+static void a_rare_place_is_found_whatever_lies_there(void **state) {
+    (void)state;
+    const size_t alignment = (size_t)1 << 30;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, PAGES);
+    weir_stream stream = new_stream();
+    void *first = alloc_aligned(pool, PAGE, alignment, stream), *second = alloc_aligned(pool, PAGE, alignment, stream);
+    OK(weir_pool_free(pool, first, stream));
+    assert_ptr_equal(alloc_aligned(pool, 16 * PAGE, alignment, stream), first);
+    OK(weir_pool_free(pool, second, stream));
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+    OK(weir_stream_destroy(test_device(), stream));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_alignment_is_kept),           cmocka_unit_test(fragments_serve_an_aligned_request),
-        cmocka_unit_test(an_alignment_takes_no_more_memory), cmocka_unit_test(a_bad_alignment_is_said),
+        cmocka_unit_test(every_alignment_is_kept),
+        cmocka_unit_test(fragments_serve_an_aligned_request),
+        cmocka_unit_test(an_alignment_takes_no_more_memory),
+        cmocka_unit_test(a_bad_alignment_is_said),
         cmocka_unit_test(a_trace_has_the_alignment),
+        cmocka_unit_test(a_rare_place_is_found_whatever_lies_there),
     };
     return cmocka_run_group_tests_name("aligned", tests, NULL, NULL);
 }

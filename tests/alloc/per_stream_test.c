@@ -148,6 +148,25 @@ static void a_note_of_a_destroyed_stream_is_forgotten_with_it(void **state) {
     close_scene(&scene);
 }
 
+/* A new segment takes three parts of the pool's own memory, of which it has more or less left. */
+static void segments_are_cut_as_long_as_there_is_memory(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 4000);
+    weir_stream stream = new_stream();
+    for (int i = 0; i < 300; i++) {
+        void *block = NULL;
+        alloc(pool, 512, stream);
+        OK(weir_pool_alloc_aligned(pool, PAGE, 256 * PAGE, stream, &block));
+        OK(weir_pool_free(pool, block, stream));
+        OK(weir_pool_trim(pool, 0));
+    }
+    close_pool(pool);
+    pool = open_pool(WEIR_POLICY_PER_STREAM, 4000);
+    alloc(pool, 2 * PAGE, stream); /* so that the last part is not taken by the last block of a segment */
+    for (int i = 0; i < 300; i++) alloc(pool, 512, stream);
+    close_pool(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_have_the_sizes_of_the_rules),
@@ -158,6 +177,7 @@ int main(void) {
         cmocka_unit_test(a_split_segment_is_stranded_with_its_stream),
         cmocka_unit_test(what_destroyed_streams_left_can_be_given_back),
         cmocka_unit_test(a_note_of_a_destroyed_stream_is_forgotten_with_it),
+        cmocka_unit_test(segments_are_cut_as_long_as_there_is_memory),
     };
     return cmocka_run_group_tests_name("per_stream", tests, NULL, NULL);
 }

@@ -168,6 +168,32 @@ static void fixed_memory_is_part_of_a_larger_block(void **state) {
     close_pool(pool);
 }
 
+/* Two neighbours, which the asking stream comes after, are as good as one; waiting for another stream is worse. */
+static void fixed_neighbours_serve_before_a_wait(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_FOOTPRINT, PAGES);
+    weir_stream a = new_stream(), b = new_stream(), c = new_stream();
+    void *first = alloc(pool, 6 * PAGE, a), *second = alloc(pool, 6 * PAGE, b), *wall = alloc(pool, PAGE, a);
+    void *small = alloc(pool, 2 * PAGE, b), *other = alloc(pool, 12 * PAGE, c);
+    void *shrinks = alloc(pool, PAGE, a);
+    OK(weir_pool_register(pool, first, 6 * PAGE));
+    OK(weir_pool_register(pool, second, 6 * PAGE));
+    struct gate *gates[2] = {put_gate(b), put_gate(c)};
+    OK(weir_pool_free(pool, small, b));
+    OK(weir_pool_free(pool, second, b));
+    OK(weir_pool_free(pool, other, c));
+    for (size_t i = 1; i < 20; i++)
+        OK(weir_pool_resize(pool, shrinks, PAGE - i * 512, a)); /* later frees than the other's */
+    assert_ptr_equal(alloc(pool, 2 * PAGE, a), small);          /* so a waits for what b has done */
+    OK(weir_pool_free(pool, first, a));
+    assert_ptr_equal(alloc(pool, 12 * PAGE, a), first);
+    assert_int_equal(stats_of(pool).device_waits, 1);
+    for (int i = 0; i < 2; i++) open_gate(gates[i]);
+    OK(weir_pool_free(pool, wall, a));
+    OK(weir_device_synchronize(test_device()));
+    close_pool(pool);
+}
+
 /* Idle neighbours of registered memory are one again when it is registered no more. */
 static void what_is_left_is_whole_again(void **state) {
     (void)state;
@@ -287,6 +313,7 @@ int main(void) {
         cmocka_unit_test(a_pool_of_a_stream_keeps_them_too),
         cmocka_unit_test(what_has_come_does_not_go_back),
         cmocka_unit_test(fixed_memory_is_part_of_a_larger_block),
+        cmocka_unit_test(fixed_neighbours_serve_before_a_wait),
         cmocka_unit_test(what_is_left_is_whole_again),
         cmocka_unit_test(a_bad_range_is_said),
         cmocka_unit_test(pages_that_must_not_move_are_given_back_instead),

@@ -77,6 +77,41 @@ static void also_when_weir_makes_the_new_one(void **state) {
     reuse(new_stream, new_stream, end_weir_stream);
 }
 
+struct inside {
+    struct weir_pool *pool;
+    weir_stream stream;
+    void **block;
+    enum weir_status *status;
+};
+
+static void ask_inside(void *argument) {
+    const struct inside *inside = argument;
+    *inside->status = weir_pool_alloc(inside->pool, BYTES, inside->stream, inside->block);
+}
+
+/* In a host function the driver can't be asked which stream it is; what the old one has done may be over or not. */
+static void in_a_host_function_it_may_be_either(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
+    weir_stream old = driver_stream();
+    void *a = alloc(pool, BYTES, old), *b = NULL;
+    struct gate *gate = put_gate(old);
+    queue_fill(old, a, BYTES, 0xAA);
+    OK(weir_pool_free(pool, a, old));
+    end_driver_stream(old);
+    weir_stream fresh = again(old, driver_stream, end_driver_stream);
+    enum weir_status status = WEIR_OK;
+    struct inside inside = {pool, fresh, &b, &status};
+    struct weir_work work = {.name = "ask", .run = ask_inside, .argument = &inside, .argument_bytes = sizeof inside};
+    OK(weir_device_submit(test_device(), &work, fresh));
+    OK(weir_stream_synchronize(test_device(), fresh));
+    assert_int_equal(status, WEIR_NOT_SUPPORTED);
+    assert_null(b);
+    open_gate(gate);
+    finish(pool);
+    end_driver_stream(fresh);
+}
+
 /* The note by the new stream is not taken for one by the old, whose work is over. */
 static void a_note_is_of_the_stream_that_is_there(void **state) {
     (void)state;
@@ -295,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handle_given_again_is_another_stream),
         cmocka_unit_test(also_when_weir_makes_the_new_one),
+        cmocka_unit_test(in_a_host_function_it_may_be_either),
         cmocka_unit_test(a_note_is_of_the_stream_that_is_there),
         cmocka_unit_test(a_stream_that_is_gone_unheard_is_waited_for),
         cmocka_unit_test(the_shared_pool_asks_nothing_of_dead_streams),

@@ -134,6 +134,31 @@ static void what_a_thread_left_behind_is_waited_for(void **state) {
     finish(scene.pool);
 }
 
+/* Two halves. */
+static void use_and_free_in_two(void *argument) {
+    struct scene *scene = argument;
+    unsigned char *halves[2] = {alloc(scene->pool, BYTES / 2, OWN), alloc(scene->pool, BYTES / 2, OWN)};
+    scene->gate = put_gate(OWN);
+    for (int i = 0; i < 2; i++) queue_fill(OWN, halves[i], BYTES / 2, 0xAA);
+    for (int i = 0; i < 2; i++) OK(weir_pool_free(scene->pool, halves[i], OWN));
+}
+
+static void one_mark_stands_for_all_that_a_thread_left_behind(void **state) {
+    (void)state;
+    struct scene scene;
+    struct thread thread;
+    weir_stream streams[2] = {new_stream(), new_stream()};
+    open_scene(&scene, WEIR_POLICY_LATENCY, BYTES / PAGE);
+    start(&thread, use_and_free_in_two, &scene);
+    end(&thread);
+    for (int i = 0; i < 2; i++) alloc(scene.pool, BYTES / 2, streams[i]);
+    assert_int_equal(stats_of(scene.pool).device_waits, 2);
+    assert_int_equal(stats_of(scene.pool).order_calls, 3); /* a record, and a wait each */
+    open_gate(scene.gate);
+    finish(scene.pool);
+    for (int i = 0; i < 2; i++) OK(weir_stream_destroy(test_device(), streams[i]));
+}
+
 static void note_and_use(void *argument) {
     struct scene *scene = argument;
     OK(weir_pool_note(scene->pool, scene->block, OWN));
@@ -260,6 +285,7 @@ int main(void) {
         cmocka_unit_test(another_thread_with_the_same_handle_waits),
         cmocka_unit_test(another_stream_waits),
         cmocka_unit_test(what_a_thread_left_behind_is_waited_for),
+        cmocka_unit_test(one_mark_stands_for_all_that_a_thread_left_behind),
         cmocka_unit_test(a_use_noted_by_a_thread_is_waited_for),
         cmocka_unit_test(also_when_the_thread_has_ended_before_the_free),
         cmocka_unit_test(per_stream_keeps_threads_apart),
