@@ -20,27 +20,6 @@ static void *alloc_any(struct weir_pool *pool, size_t bytes) {
     return block;
 }
 
-/* A stream that weir never hears of. */
-static weir_stream driver_stream(unsigned flags) {
-    weir_stream stream = NULL;
-    OK(weir__device_enter(test_device()));
-    assert_int_equal(test_device()->driver->stream_create(&stream, flags), CUDA_SUCCESS);
-    weir__device_leave(test_device());
-    return stream;
-}
-
-static void end_driver_stream(weir_stream stream) {
-    OK(weir__device_enter(test_device()));
-    assert_int_equal(test_device()->driver->stream_destroy(stream), CUDA_SUCCESS);
-    weir__device_leave(test_device());
-}
-
-static void finish(struct weir_pool *pool) {
-    OK(weir_device_synchronize(test_device()));
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
-
 /* ---- opens a gate once the pool waits ---------------------------------------------------------------------------- */
 
 struct opener {
@@ -85,7 +64,7 @@ static void a_block_freed_without_a_stream_waits_on_the_host_for_a_stream_never_
     OK(weir_device_synchronize(test_device()));
     queue_check(s2, q, BYTES, 0xBB);
     assert_int_equal(stats_of(pool).host_waits, 1);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(s1);
     end_driver_stream(s2);
 }
@@ -93,21 +72,14 @@ static void a_block_freed_without_a_stream_waits_on_the_host_for_a_stream_never_
 static void stream_waits(unsigned flags) {
     struct weir_pool *pool = open_full();
     weir_stream s1 = driver_stream(flags), s2 = new_stream();
-    unsigned fills = fills_run();
     void *p = alloc(pool, BYTES, s2);
     struct gate *gate = put_gate(s1);
     queue_fill(s1, p, BYTES, 0xAA);
     OK(weir_pool_free_any(pool, p));
-    void *q = alloc(pool, BYTES, s2); /* its own stream has nothing queued: that proves nothing */
-    assert_ptr_equal(p, q);
+    pass_on(pool, p, BYTES, s2, gate); /* its own stream has nothing queued: that proves nothing */
     assert_int_equal(stats_of(pool).device_waits, 1);
     assert_int_equal(stats_of(pool).host_waits, 0);
-    queue_fill(s2, q, BYTES, 0xBB);
-    let_mutant_run(fills + 1);
-    open_gate(gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(s2, q, BYTES, 0xBB);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(s1);
     OK(weir_stream_destroy(test_device(), s2));
 }
@@ -126,19 +98,12 @@ static void a_stream_waits_for_the_legacy_stream(void **state) {
     (void)state;
     struct weir_pool *pool = open_full();
     weir_stream s2 = new_stream();
-    unsigned fills = fills_run();
     void *p = alloc(pool, BYTES, s2);
     struct gate *gate = put_gate(NULL);
     queue_fill(NULL, p, BYTES, 0xAA);
     OK(weir_pool_free_any(pool, p));
-    void *q = alloc(pool, BYTES, s2);
-    assert_ptr_equal(p, q);
-    queue_fill(s2, q, BYTES, 0xBB);
-    let_mutant_run(fills + 1);
-    open_gate(gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(s2, q, BYTES, 0xBB);
-    finish(pool);
+    pass_on(pool, p, BYTES, s2, gate);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s2));
 }
 
@@ -152,13 +117,8 @@ static void a_destroyed_stream_is_waited_for_too(void **state) {
     queue_fill(s1, p, BYTES, 0xAA);
     end_driver_stream(s1);
     OK(weir_pool_free_any(pool, p));
-    void *q = alloc(pool, BYTES, s2);
-    assert_ptr_equal(p, q);
-    queue_fill(s2, q, BYTES, 0xBB);
-    open_gate(gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(s2, q, BYTES, 0xBB);
-    finish(pool);
+    pass_on(pool, p, BYTES, s2, gate);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s2));
 }
 
@@ -172,7 +132,7 @@ static void marks_of_the_context_are_made_every_64_frees(void **state) {
         OK(weir_pool_free_any(pool, blocks[i]));
     }
     assert_int_equal(stats_of(pool).order_calls, 1);
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void free_it(void *argument) {
@@ -189,7 +149,7 @@ static void a_free_inside_a_host_function_is_queued(void **state) {
     OK(weir_device_submit(test_device(), &work, s1));
     OK(weir_stream_synchronize(test_device(), s1));
     assert_ptr_equal(alloc_any(pool, BYTES), p);
-    finish(pool);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s1));
 }
 
@@ -212,7 +172,7 @@ static void a_wait_for_the_context_ends_with_the_wait_limit(void **state) {
     open_gate(gate);
     OK(weir_device_synchronize(test_device()));
     assert_ptr_equal(alloc_any(pool, BYTES), p);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(s1);
 }
 
@@ -250,7 +210,7 @@ static void host_waits_for_context(CUresult (*record)(CUcontext, CUevent), bool 
     assert_ptr_equal(p, q);
     queue_fill(s2, q, BYTES, 0xBB);
     queue_check(s2, q, BYTES, 0xBB);
-    finish(pool);
+    finish_pool(pool);
     test_device()->driver = real;
     end_driver_stream(s1);
     OK(weir_stream_destroy(test_device(), s2));
@@ -290,7 +250,7 @@ static void a_request_without_a_stream_is_given_nothing_that_is_in_use(void **st
     pthread_join(thread, NULL);
     OK(weir_device_synchronize(test_device()));
     queue_check(s2, c, BYTES, 0xCC);
-    finish(pool);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s1));
     OK(weir_stream_destroy(test_device(), s2));
 }
@@ -309,7 +269,7 @@ static void a_request_smaller_than_a_page_waits_for_a_piece_that_fits(void **sta
     assert_ptr_equal(alloc_any(pool, PAGE / 2), a);
     pthread_join(thread, NULL);
     OK(weir_pool_free_any(pool, b));
-    finish(pool);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s1));
 }
 
@@ -331,7 +291,7 @@ static void a_request_beside_memory_in_use_takes_none_of_it(void **state) {
     OK(weir_device_synchronize(test_device()));
     queue_check(s2, c, 4 * PAGE, 0xBB);
     OK(weir_pool_free(pool, a, s1));
-    finish(pool);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s1));
     OK(weir_stream_destroy(test_device(), s2));
 }
@@ -353,7 +313,7 @@ static void per_stream_keeps_a_block_back_until_all_has_passed(void **state) {
     pthread_join(thread, NULL);
     OK(weir_device_synchronize(test_device()));
     queue_check(s2, q, 10 * PAGE, 0xBB);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(s1);
     OK(weir_stream_destroy(test_device(), s2));
 }
@@ -399,7 +359,7 @@ static void captures_stay_valid(weir_stream stream) {
     assert_non_null(strstr(weir_last_error()->message, "captures"));
     assert_int_equal(end_capture(stream), CUDA_SUCCESS);
     assert_non_null(alloc_any(pool, BYTES));
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void no_capture_is_touched(void **state) {
@@ -429,7 +389,7 @@ static void wrong_calls_are_refused_and_change_nothing(void **state) {
     assert_non_null(strstr(weir_last_error()->message, "weir_pool_free_any"));
     OK(weir_pool_alloc_any(pool, 0, &p));
     OK(weir_pool_free_any(pool, p));
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void what_names_no_stream_is_accounted_apart(void **state) {
@@ -449,7 +409,7 @@ static void what_names_no_stream_is_accounted_apart(void **state) {
     OK(weir_pool_get_stream_stats(pool, stats, 4, &count));
     assert_int_equal(stats[0].live_bytes, 0);
     assert_int_equal(stats[0].idle_bytes, PAGE);
-    finish(pool);
+    finish_pool(pool);
 }
 
 int main(void) {

@@ -2,52 +2,15 @@
 /* A block that can be exported stands alone on its handle: another process imports it and both have the same bytes, also after the
  * block was freed here; to the pool it is a block like any other, whose memory serves others when it is needed. */
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "device/emu/entries.h"
 #include "support.h"
+#include "tests/peer.h"
 
 enum { PAGES = 16, BYTES = 3 * 16384 };
-enum order { IMPORT = 'i', READ = 'r', WRITE = 'w', GIVE_UP = 'g', END = 'e' };
 enum { HERE = 0x11, THERE = 0x22 };
 
-static int to_peer = -1;
-static pid_t peer;
 static weir_stream a, b;
-
-/* ---- the socket ------------------------------------------------------------------------------------------------- */
-
-static bool send_order(int socket, char order, int descriptor) {
-    struct iovec data = {&order, 1};
-    char control[CMSG_SPACE(sizeof descriptor)] = {0};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (descriptor >= 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof descriptor);
-        memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    }
-    return sendmsg(socket, &message, 0) == 1;
-}
-
-static char receive_order(int socket, int *descriptor) {
-    char order = END, control[CMSG_SPACE(sizeof *descriptor)] = {0};
-    struct iovec data = {&order, 1};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    *descriptor = -1;
-    if (recvmsg(socket, &message, 0) != 1) return END;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header != NULL) memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
-    return order;
-}
 
 /* ---- the peer, a process with a driver of its own --------------------------------------------------------------- */
 
@@ -88,32 +51,7 @@ static bool obey(char order, int descriptor) {
     return false;
 }
 
-static void be_the_peer(int socket) {
-    int descriptor;
-    if (weir__device_enter(test_device()) != WEIR_OK) _exit(1);
-    for (char order = receive_order(socket, &descriptor); order != END; order = receive_order(socket, &descriptor))
-        if (!send_order(socket, obey(order, descriptor) ? 'y' : 'n', -1)) _exit(1);
-    _exit(0);
-}
-
-/* Before the driver is there: what a fork copies is not usable. */
-static void start_peer(void) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) abort();
-    peer = fork();
-    if (peer == 0) {
-        close(ends[0]);
-        be_the_peer(ends[1]);
-    }
-    close(ends[1]);
-    to_peer = ends[0];
-}
-
-static void ask_peer(char order, int descriptor) {
-    int none;
-    assert_true(send_order(to_peer, order, descriptor));
-    assert_int_equal(receive_order(to_peer, &none), 'y');
-}
+static bool get_ready(void) { return weir__device_enter(test_device()) == WEIR_OK; }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
@@ -267,11 +205,9 @@ static int open_streams(void **state) {
     return 0;
 }
 
-static int end_peer(void **state) {
+static int close_streams(void **state) {
     (void)state;
-    int status = 1;
-    send_order(to_peer, END, -1);
-    return waitpid(peer, &status, 0) == peer && status == 0 ? 0 : -1;
+    return end_peer() ? 0 : -1;
 }
 
 int main(void) {
@@ -282,6 +218,6 @@ int main(void) {
         cmocka_unit_test(it_serves_other_pools_of_the_family_when_it_is_idle),
         cmocka_unit_test(it_is_a_block_like_any_other),
     };
-    start_peer();
-    return cmocka_run_group_tests_name("export", tests, open_streams, end_peer);
+    start_peer(get_ready, obey);
+    return cmocka_run_group_tests_name("export", tests, open_streams, close_streams);
 }

@@ -18,12 +18,6 @@ static int open_streams(void **state) {
     return 0;
 }
 
-static void finish(struct weir_pool *pool) {
-    OK(weir_device_synchronize(test_device()));
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
-
 static void expect_sizes(struct weir_pool *pool, size_t live, size_t requested) {
     const struct weir_pool_stats stats = stats_of(pool);
     OK(weir_pool_check(pool));
@@ -61,7 +55,7 @@ static void go_up_and_down(enum weir_policy policy) {
     expect_sizes(pool, 0, 0);
     OK(weir_pool_free(pool, alloc(pool, PAGES * PAGE, b), b));
     assert_int_equal(stats_of(pool).out_of_memory, 0);
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void a_block_grows_and_shrinks_in_place(void **state) {
@@ -86,7 +80,7 @@ static void what_is_new_is_ready_for_the_stream(void **state) {
     open_gate(gate);
     OK(weir_device_synchronize(test_device()));
     queue_check(a, behind, 4 * PAGE, 2);
-    finish(pool);
+    finish_pool(pool);
 }
 
 /* On a stream that is behind; and where a third stream's use was noted. */
@@ -107,7 +101,7 @@ static void what_is_cut_off_waits_for_the_uses(void **state) {
         open_gate(gate);
         OK(weir_device_synchronize(test_device()));
         queue_check(b, next, 4 * PAGE, 2);
-        finish(pool);
+        finish_pool(pool);
     }
 }
 
@@ -133,7 +127,7 @@ static void without_room_nothing_changes(void **state) {
     OK(weir_pool_resize(pool, empty, 0, a));
     assert_int_equal(weir_pool_resize(pool, empty, 1, a), WEIR_NOT_READY);
     assert_int_equal(weir_pool_alloc(pool, 2 * PAGE, a, &none), WEIR_OUT_OF_MEMORY);
-    finish(pool);
+    finish_pool(pool);
 }
 
 /* More is held than the limit that was lowered allows: a block does not grow into it. */
@@ -148,7 +142,7 @@ static void a_lowered_limit_holds_here_too(void **state) {
     assert_int_equal(weir_pool_resize(pool, block, 4 * PAGE, a), WEIR_NOT_READY);
     open_gate(gate);
     OK(weir_pool_resize(pool, block, 3 * PAGE, a));
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void a_pool_a_stream_keeps_its_sizes(void **state) {
@@ -163,7 +157,7 @@ static void a_pool_a_stream_keeps_its_sizes(void **state) {
     assert_int_equal(weir_pool_resize(pool, block, live + 1, a), WEIR_NOT_READY);
     expect_sizes(pool, live, PAGE);
     OK(weir_pool_free(pool, block, a));
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void a_trace_has_a_free_and_a_request(void **state) {

@@ -9,19 +9,7 @@
 
 #define BYTES (4 * PAGE) /* fills the pool, so that it must be given again */
 
-static weir_stream driver_stream(void) {
-    weir_stream stream = NULL;
-    OK(weir__device_enter(test_device()));
-    assert_int_equal(test_device()->driver->stream_create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    weir__device_leave(test_device());
-    return stream;
-}
-
-static void end_driver_stream(weir_stream stream) {
-    OK(weir__device_enter(test_device()));
-    assert_int_equal(test_device()->driver->stream_destroy(stream), CUDA_SUCCESS);
-    weir__device_leave(test_device());
-}
+static weir_stream unheard_stream(void) { return driver_stream(CU_STREAM_NON_BLOCKING); }
 
 /* Creates streams until one has the handle; the others end again. */
 static weir_stream again(weir_stream handle, weir_stream (*create)(void), void (*destroy)(weir_stream)) {
@@ -35,45 +23,32 @@ static weir_stream again(weir_stream handle, weir_stream (*create)(void), void (
 
 static void end_weir_stream(weir_stream stream) { OK(weir_stream_destroy(test_device(), stream)); }
 
-static void finish(struct weir_pool *pool) {
-    OK(weir_device_synchronize(test_device()));
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
-
 /* ---- a handle that is another stream's by now ---------------------------------------------------------------------- */
 
 static void reuse(weir_stream (*first)(void), weir_stream (*second)(void), void (*end)(weir_stream)) {
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
     weir_stream old = first();
-    unsigned fills = fills_run();
     void *a = alloc(pool, BYTES, old);
     struct gate *gate = put_gate(old);
     queue_fill(old, a, BYTES, 0xAA);
     OK(weir_pool_free(pool, a, old));
     end_driver_stream(old); /* unheard */
     weir_stream fresh = again(old, second, end);
-    void *b = alloc(pool, BYTES, fresh);
-    assert_ptr_equal(a, b);
-    queue_fill(fresh, b, BYTES, 0xBB);
-    let_mutant_run(fills + 1);
-    open_gate(gate);
+    pass_on(pool, a, BYTES, fresh, gate);
     OK(weir_device_synchronize(test_device()));
-    queue_check(fresh, b, BYTES, 0xBB);
-    OK(weir_device_synchronize(test_device()));
-    OK(weir_pool_free(pool, b, fresh));
+    OK(weir_pool_free(pool, a, fresh));
     end(fresh);
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void a_handle_given_again_is_another_stream(void **state) {
     (void)state;
-    reuse(driver_stream, driver_stream, end_driver_stream);
+    reuse(unheard_stream, unheard_stream, end_driver_stream);
 }
 
 static void also_when_weir_makes_the_new_one(void **state) {
     (void)state;
-    reuse(driver_stream, new_stream, end_weir_stream);
+    reuse(unheard_stream, new_stream, end_weir_stream);
     reuse(new_stream, new_stream, end_weir_stream);
 }
 
@@ -93,13 +68,13 @@ static void ask_inside(void *argument) {
 static void in_a_host_function_it_may_be_either(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
-    weir_stream old = driver_stream();
+    weir_stream old = unheard_stream();
     void *a = alloc(pool, BYTES, old), *b = NULL;
     struct gate *gate = put_gate(old);
     queue_fill(old, a, BYTES, 0xAA);
     OK(weir_pool_free(pool, a, old));
     end_driver_stream(old);
-    weir_stream fresh = again(old, driver_stream, end_driver_stream);
+    weir_stream fresh = again(old, unheard_stream, end_driver_stream);
     enum weir_status status = WEIR_OK;
     struct inside inside = {pool, fresh, &b, &status};
     struct weir_work work = {.name = "ask", .run = ask_inside, .argument = &inside, .argument_bytes = sizeof inside};
@@ -108,7 +83,7 @@ static void in_a_host_function_it_may_be_either(void **state) {
     assert_int_equal(status, WEIR_NOT_SUPPORTED);
     assert_null(b);
     open_gate(gate);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(fresh);
 }
 
@@ -116,12 +91,11 @@ static void in_a_host_function_it_may_be_either(void **state) {
 static void a_note_is_of_the_stream_that_is_there(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
-    weir_stream s0 = new_stream(), old = driver_stream();
-    unsigned fills = fills_run();
+    weir_stream s0 = new_stream(), old = unheard_stream();
     void *a = alloc(pool, 512, old);
     OK(weir_pool_free(pool, a, old));
     end_driver_stream(old);
-    weir_stream fresh = again(old, driver_stream, end_driver_stream);
+    weir_stream fresh = again(old, unheard_stream, end_driver_stream);
     a = alloc(pool, BYTES, s0);
     OK(weir_pool_note(pool, a, fresh));
     OK(weir_pool_free(pool, alloc(pool, 0, fresh), fresh));
@@ -132,14 +106,8 @@ static void a_note_is_of_the_stream_that_is_there(void **state) {
     struct gate *gate = put_gate(fresh);
     queue_fill(fresh, a, BYTES, 0xAA);
     OK(weir_pool_free(pool, a, s0));
-    void *b = alloc(pool, BYTES, s0);
-    assert_ptr_equal(a, b);
-    queue_fill(s0, b, BYTES, 0xBB);
-    let_mutant_run(fills + 1);
-    open_gate(gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(s0, b, BYTES, 0xBB);
-    finish(pool);
+    pass_on(pool, a, BYTES, s0, gate);
+    finish_pool(pool);
     end_driver_stream(fresh);
     OK(weir_stream_destroy(test_device(), s0));
 }
@@ -147,22 +115,15 @@ static void a_note_is_of_the_stream_that_is_there(void **state) {
 static void a_stream_that_is_gone_unheard_is_waited_for(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, BYTES / PAGE);
-    weir_stream s0 = new_stream(), old = driver_stream();
-    unsigned fills = fills_run();
+    weir_stream s0 = new_stream(), old = unheard_stream();
     void *a = alloc(pool, BYTES, s0);
     OK(weir_pool_note(pool, a, old));
     struct gate *gate = put_gate(old);
     queue_fill(old, a, BYTES, 0xAA);
     end_driver_stream(old);
     OK(weir_pool_free(pool, a, s0));
-    void *b = alloc(pool, BYTES, s0);
-    assert_ptr_equal(a, b);
-    queue_fill(s0, b, BYTES, 0xBB);
-    let_mutant_run(fills + 1);
-    open_gate(gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(s0, b, BYTES, 0xBB);
-    finish(pool);
+    pass_on(pool, a, BYTES, s0, gate);
+    finish_pool(pool);
     OK(weir_stream_destroy(test_device(), s0));
 }
 
@@ -226,7 +187,7 @@ static void nothing_is_asked_of_dead_streams(enum weir_policy policy) {
     void *blocks[STREAMS][BLOCKS];
     be_careful();
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] = driver_stream();
+        streams[i] = unheard_stream();
         for (int k = 0; k < BLOCKS; k++) {
             blocks[i][k] = alloc(pool, 2 * PAGE, streams[i]);
             queue_fill(streams[i], blocks[i][k], 2 * PAGE, 0xAA);
@@ -248,7 +209,7 @@ static void nothing_is_asked_of_dead_streams(enum weir_policy policy) {
     OK(weir_device_synchronize(test_device()));
     OK(weir_pool_trim(pool, 0));
     assert_int_equal(stats_of(pool).held_bytes, 0);
-    finish(pool);
+    finish_pool(pool);
     assert_int_equal(dead_calls, 0);
     be_as_before();
     OK(weir_stream_destroy(test_device(), s0));
@@ -265,7 +226,7 @@ static void a_note_by_a_dead_stream_asks_nothing_of_it(void **state) {
     enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_PER_STREAM};
     for (int i = 0; i < 2; i++) {
         struct weir_pool *pool = open_pool(policies[i], 10);
-        weir_stream s0 = new_stream(), old = driver_stream();
+        weir_stream s0 = new_stream(), old = unheard_stream();
         be_careful();
         void *a = alloc(pool, 10 * PAGE, s0);
         OK(weir_pool_note(pool, a, old));
@@ -274,7 +235,7 @@ static void a_note_by_a_dead_stream_asks_nothing_of_it(void **state) {
         OK(weir_pool_free(pool, a, s0));
         void *b = alloc(pool, 10 * PAGE, s0);
         queue_fill(s0, b, 10 * PAGE, 0xBB);
-        finish(pool);
+        finish_pool(pool);
         assert_int_equal(dead_calls, 0);
         be_as_before();
         OK(weir_stream_destroy(test_device(), s0));
@@ -286,14 +247,14 @@ static void a_note_by_a_dead_stream_asks_nothing_of_it(void **state) {
 static void streams_of_weir_are_never_asked_who_they_are(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 16);
-    weir_stream known = new_stream(), foreign = driver_stream();
+    weir_stream known = new_stream(), foreign = unheard_stream();
     be_careful();
     for (int i = 0; i < 10; i++) OK(weir_pool_free(pool, alloc(pool, 512, known), known));
     assert_int_equal(id_calls, 0);
     for (int i = 0; i < 10; i++) OK(weir_pool_free(pool, alloc(pool, 512, foreign), foreign));
     assert_int_equal(id_calls, 11); /* once at first sight, once a request */
     be_as_before();
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(foreign);
     OK(weir_stream_destroy(test_device(), known));
 }
@@ -315,7 +276,7 @@ static void side_streams(weir_stream (*create)(void), void (*destroy)(weir_strea
     queue_fill(s0, b, 32 * PAGE, 0xBB);
     OK(weir_pool_free(pool, b, s0));
     assert_int_equal(stats_of(pool).out_of_memory, 0);
-    finish(pool);
+    finish_pool(pool);
     for (int i = 0; i < 32; i++) destroy(side[i]);
     OK(weir_stream_destroy(test_device(), s0));
 }
@@ -323,7 +284,7 @@ static void side_streams(weir_stream (*create)(void), void (*destroy)(weir_strea
 static void idle_side_streams_give_their_blocks_up(void **state) {
     (void)state;
     side_streams(new_stream, end_weir_stream);
-    side_streams(driver_stream, end_driver_stream);
+    side_streams(unheard_stream, end_driver_stream);
 }
 
 int main(void) {

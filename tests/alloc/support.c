@@ -62,6 +62,26 @@ void close_pool(struct weir_pool *pool) {
     weir_pool_destroy(pool);
 }
 
+void finish_pool(struct weir_pool *pool) {
+    OK(weir_device_synchronize(test_device()));
+    assert_int_equal(wrong_bytes(), 0);
+    close_pool(pool);
+}
+
+weir_stream driver_stream(unsigned flags) {
+    weir_stream stream = NULL;
+    OK(weir__device_enter(test_device()));
+    assert_int_equal(test_device()->driver->stream_create(&stream, flags), CUDA_SUCCESS);
+    weir__device_leave(test_device());
+    return stream;
+}
+
+void end_driver_stream(weir_stream stream) {
+    OK(weir__device_enter(test_device()));
+    assert_int_equal(test_device()->driver->stream_destroy(stream), CUDA_SUCCESS);
+    weir__device_leave(test_device());
+}
+
 struct halves make_halves(struct weir_pool *pool, weir_stream first, weir_stream second) {
     struct halves halves = {.first = alloc(pool, HALF_BYTES, first), .second = alloc(pool, HALF_BYTES, second)};
     halves.post = alloc(pool, PAGE, first);
@@ -204,6 +224,19 @@ void let_mutant_run(unsigned wanted) {
     if (!is_mutant()) return;
     uint64_t until_ns = now_ns() + 2000000000u;
     while (fills_run() < wanted && now_ns() < until_ns) sched_yield();
+}
+
+void pass_on(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream, struct gate *gate) {
+    const unsigned before = fills_run();
+    void *next = alloc(pool, bytes, stream);
+    assert_ptr_equal(next, block);
+    queue_fill(stream, next, bytes, 0xBB);
+    let_mutant_run(before + 1);
+    open_gate(gate);
+    OK(weir_device_synchronize(test_device()));
+    queue_check(stream, next, bytes, 0xBB);
+    OK(weir_device_synchronize(test_device()));
+    assert_int_equal(wrong_bytes(), 0);
 }
 
 /* ---- chance ----------------------------------------------------------------------------------------------------- */

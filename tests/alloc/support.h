@@ -29,6 +29,12 @@ void *alloc(struct weir_pool *pool, size_t bytes, weir_stream stream);
 struct weir_pool_stats stats_of(struct weir_pool *pool);
 /* The walk, then destroy. */
 void close_pool(struct weir_pool *pool);
+/* The same, once all work has ended; no byte was wrong. */
+void finish_pool(struct weir_pool *pool);
+
+/* A stream that weir does not hear of, nor of its end. */
+weir_stream driver_stream(unsigned flags);
+void end_driver_stream(weir_stream stream);
 
 /* Two idle neighbours of a page and a half that two streams gave back: the page across them is no one's to move until both
  * are complete. That is what the host still has to wait for. Between them and what comes later lies a block in use. */
@@ -62,6 +68,10 @@ unsigned fills_run(void);
  * happen does happen. Otherwise returns at once. */
 void let_mutant_run(unsigned fills);
 bool is_mutant(void);
+
+/* A request on a stream gets a block, all of the pool, whose user stands at the gate still. It writes, too early if nobody made it wait;
+ * the gate opens, and what it has written is there. */
+void pass_on(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream, struct gate *gate);
 
 /* Of the system's monotonic clock. */
 uint64_t now_ns(void);

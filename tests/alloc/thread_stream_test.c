@@ -11,12 +11,6 @@
 #define BYTES (4 * PAGE) /* fills the pool, so that it must be given again */
 #define OWN   CU_STREAM_PER_THREAD
 
-static void finish(struct weir_pool *pool) {
-    OK(weir_device_synchronize(test_device()));
-    assert_int_equal(wrong_bytes(), 0);
-    close_pool(pool);
-}
-
 /* Runs a step in a thread of its own, which then stays until it is let go: its streams live as long. */
 struct thread {
     pthread_t thread;
@@ -53,11 +47,10 @@ struct scene {
     struct weir_pool *pool;
     struct gate *gate;
     void *block;
-    unsigned fills;
 };
 
 static void open_scene(struct scene *scene, enum weir_policy policy, size_t pages) {
-    *scene = (struct scene){.pool = open_pool(policy, pages), .fills = fills_run()};
+    *scene = (struct scene){.pool = open_pool(policy, pages)};
 }
 
 /* Takes all of the pool, writes behind a gate, and gives it back. */
@@ -71,15 +64,8 @@ static void use_and_free(void *argument) {
 
 /* The new owner writes, too early if nobody made it wait. */
 static void take_over(struct scene *scene, weir_stream stream) {
-    void *block = alloc(scene->pool, BYTES, stream);
-    assert_ptr_equal(block, scene->block);
-    queue_fill(stream, block, BYTES, 0xBB);
-    let_mutant_run(scene->fills + 1);
-    open_gate(scene->gate);
-    OK(weir_device_synchronize(test_device()));
-    queue_check(stream, block, BYTES, 0xBB);
-    OK(weir_device_synchronize(test_device()));
-    OK(weir_pool_free(scene->pool, block, stream));
+    pass_on(scene->pool, scene->block, BYTES, stream, scene->gate);
+    OK(weir_pool_free(scene->pool, scene->block, stream));
 }
 
 static void a_thread_has_its_own_memory_at_once(void **state) {
@@ -94,7 +80,7 @@ static void a_thread_has_its_own_memory_at_once(void **state) {
     queue_check(OWN, b, BYTES, 0xBB);
     OK(weir_pool_free(pool, b, OWN));
     assert_int_equal(stats_of(pool).order_calls, 0);
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void another_thread_with_the_same_handle_waits(void **state) {
@@ -107,7 +93,7 @@ static void another_thread_with_the_same_handle_waits(void **state) {
     assert_int_equal(stats_of(scene.pool).device_waits, 1);
     assert_int_equal(stats_of(scene.pool).host_waits, 0);
     end(&thread);
-    finish(scene.pool);
+    finish_pool(scene.pool);
 }
 
 static void another_stream_waits(void **state) {
@@ -119,7 +105,7 @@ static void another_stream_waits(void **state) {
     start(&thread, use_and_free, &scene);
     take_over(&scene, stream);
     end(&thread);
-    finish(scene.pool);
+    finish_pool(scene.pool);
     OK(weir_stream_destroy(test_device(), stream));
 }
 
@@ -131,7 +117,7 @@ static void what_a_thread_left_behind_is_waited_for(void **state) {
     start(&thread, use_and_free, &scene);
     end(&thread);
     take_over(&scene, OWN);
-    finish(scene.pool);
+    finish_pool(scene.pool);
 }
 
 /* Two halves. */
@@ -155,7 +141,7 @@ static void one_mark_stands_for_all_that_a_thread_left_behind(void **state) {
     assert_int_equal(stats_of(scene.pool).device_waits, 2);
     assert_int_equal(stats_of(scene.pool).order_calls, 3); /* a record, and a wait each */
     open_gate(scene.gate);
-    finish(scene.pool);
+    finish_pool(scene.pool);
     for (int i = 0; i < 2; i++) OK(weir_stream_destroy(test_device(), streams[i]));
 }
 
@@ -177,7 +163,7 @@ static void noted(bool ends) {
     OK(weir_pool_free(scene.pool, scene.block, stream));
     take_over(&scene, stream);
     if (!ends) end(&thread);
-    finish(scene.pool);
+    finish_pool(scene.pool);
     OK(weir_stream_destroy(test_device(), stream));
 }
 
@@ -203,7 +189,7 @@ static void per_stream_keeps_threads_apart(void **state) {
     OK(weir_pool_free(scene.pool, mine, OWN));
     open_gate(scene.gate);
     end(&thread);
-    finish(scene.pool);
+    finish_pool(scene.pool);
 }
 
 /* ---- many ------------------------------------------------------------------------------------------------------- */
@@ -227,7 +213,7 @@ static void threads_that_ended_are_forgotten(void **state) {
     }
     OK(weir_pool_get_stream_stats(pool, NULL, 0, &count));
     assert_in_range(count, 0, 3 * WEIR__MOST_LOST);
-    finish(pool);
+    finish_pool(pool);
 }
 
 /* ---- host functions --------------------------------------------------------------------------------------------- */
@@ -257,7 +243,7 @@ static void a_host_function_has_no_such_stream(void **state) {
     assert_int_equal(inside.free, WEIR_NOT_SUPPORTED);
     assert_int_equal(inside.note, WEIR_NOT_SUPPORTED);
     OK(weir_pool_free(pool, inside.block, OWN));
-    finish(pool);
+    finish_pool(pool);
 }
 
 static void default_streams_can_not_be_destroyed(void **state) {
@@ -276,7 +262,7 @@ static void the_legacy_stream_has_two_names(void **state) {
     assert_ptr_equal(alloc(pool, BYTES, CU_STREAM_LEGACY), a);
     OK(weir_pool_free(pool, a, NULL));
     assert_int_equal(stats_of(pool).order_calls, 0);
-    finish(pool);
+    finish_pool(pool);
 }
 
 int main(void) {

@@ -3,45 +3,9 @@
  * they end. From the driver API's "Virtual Memory Management". The peer is a process of its own, with a driver of its
  * own, that is told by a socket what to do. */
 #include "tests/device/api.h"
-
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include "tests/peer.h"
 
 enum { HERE = 0x11, THERE = 0x22 };
-enum order { IMPORT = 'i', READ = 'r', WRITE = 'w', GIVE_UP = 'g', END = 'e' };
-
-static int to_peer = -1;
-static pid_t peer;
-
-/* ---- the socket ------------------------------------------------------------------------------------------------- */
-
-static bool send_order(int socket, char order, int descriptor) {
-    struct iovec data = {&order, 1};
-    char control[CMSG_SPACE(sizeof descriptor)] = {0};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (descriptor >= 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        *header =
-            (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-        memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    }
-    return sendmsg(socket, &message, 0) == 1;
-}
-
-static char receive_order(int socket, int *descriptor) {
-    char order = END;
-    struct iovec data = {&order, 1};
-    char control[CMSG_SPACE(sizeof *descriptor)] = {0};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    *descriptor = -1;
-    if (recvmsg(socket, &message, 0) != 1) return END;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header != NULL) memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
-    return order;
-}
 
 /* ---- pages ------------------------------------------------------------------------------------------------------ */
 
@@ -92,7 +56,10 @@ static bool holds(const struct place *place, unsigned char value) {
 
 /* ---- the peer --------------------------------------------------------------------------------------------------- */
 
-static bool obey(char order, int descriptor, struct place *place) {
+static struct place theirs;
+
+static bool obey(char order, int descriptor) {
+    struct place *place = &theirs;
     switch (order) {
     case IMPORT:
         return cu.cuMemImportFromShareableHandle(&place->page, (void *)(intptr_t)descriptor,
@@ -108,35 +75,12 @@ static bool obey(char order, int descriptor, struct place *place) {
     return false;
 }
 
-static void be_the_peer(int socket) {
+static bool get_ready(void) {
     CUcontext context;
-    struct place place = {0};
-    int descriptor;
-    if (!load_api() || cu.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) _exit(1);
-    if (cu.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) _exit(1);
-    place.bytes = 2 * granularity();
-    for (char order = receive_order(socket, &descriptor); order != END; order = receive_order(socket, &descriptor))
-        if (!send_order(socket, obey(order, descriptor, &place) ? 'y' : 'n', -1)) _exit(1);
-    _exit(0);
-}
-
-/* Before the driver is there: what a fork copies is not usable. */
-static void start_peer(void) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) abort();
-    peer = fork();
-    if (peer == 0) {
-        close(ends[0]);
-        be_the_peer(ends[1]);
-    }
-    close(ends[1]);
-    to_peer = ends[0];
-}
-
-static void ask_peer(char order, int descriptor) {
-    int none;
-    assert_true(send_order(to_peer, order, descriptor));
-    assert_int_equal(receive_order(to_peer, &none), 'y');
+    if (!load_api() || cu.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return false;
+    if (cu.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
+    theirs.bytes = 2 * granularity();
+    return true;
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
@@ -201,10 +145,7 @@ static void a_page_comes_back_when_its_peer_dies(void **state) {
     close(descriptor);
     assert_true(unmap(&place));
     assert_int_equal(free_bytes(), before - place.bytes);
-    close(to_peer);
-    int status;
-    assert_int_equal(waitpid(peer, &status, 0), peer);
-    assert_int_equal(status, 0);
+    assert_true(end_peer());
     assert_int_equal(free_bytes(), before);
 }
 
@@ -250,7 +191,7 @@ static void what_is_no_exported_page_is_not_imported(void **state) {
 }
 
 int main(void) {
-    start_peer();
+    start_peer(get_ready, obey);
     const struct CMUnitTest tests[] = {
         context_test(a_shared_page_is_one_memory_and_lives_as_long_as_anyone_has_it),
         context_test(a_descriptor_alone_keeps_a_page),
