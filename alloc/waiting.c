@@ -56,14 +56,8 @@ static void set_aside(struct weir_pool *pool, struct weir__request *request) {
     request->waiter.aside = aside;
 }
 
-static void end_aside(struct weir_pool *pool, struct weir__waiter *waiter) {
-    weir__unclaim(pool, waiter->aside);
-    weir__claim_end(pool);
-    waiter->aside = NULL;
-}
-
-/* Those that have waited longer than `than` (NULL: all) and make their marks look at nothing before these are made; so that
- * nobody waits for that, and nothing is taken away meanwhile, it is looked for them. */
+/* Those that have waited longer than `than` (NULL: all) and make marks, which may hang at a full queue, look at nothing before
+ * these are made; so that nobody waits for that, and nothing is taken away meanwhile, it is looked for them. */
 static void look_for_marking(struct weir_pool *pool, const struct weir__waiter *than) {
     for (struct weir__waiter *waiter = pool->waiters.oldest; waiter != than; waiter = waiter->younger) {
         const uint64_t changes = weir__waiting_changes(pool);
@@ -106,12 +100,39 @@ void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *
 
 /* ---- the wait --------------------------------------------------------------------------------------------------- */
 
+/* Around what makes marks: nobody waits for that. Gives, at the end: whether there is something aside for the request now. */
+static void begin_marking(struct weir__waiter *waiter, uint64_t *seen) {
+    *seen = waiter->seen;
+    waiter->asleep = false;
+    waiter->marking = true;
+}
+
+static bool end_marking(struct weir_pool *pool, struct weir__waiter *waiter, uint64_t seen) {
+    waiter->marking = false;
+    waiter->seen = seen;
+    if (waiter->aside == NULL) return false;
+    weir__unclaim(pool, waiter->aside);
+    weir__claim_end(pool);
+    waiter->aside = NULL;
+    return true;
+}
+
+/* (unlocks) Marks are made of the other pools too. Gives: whether to look at once. */
+static bool listen_to_family(struct weir_pool *pool, struct weir__request *request) {
+    uint64_t seen;
+    begin_marking(&request->waiter, &seen);
+    if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
+    const bool aside = end_marking(pool, &request->waiter, seen);
+    request->waiter.asleep = true;
+    return aside;
+}
+
 /* True when there is a change, and nobody who has waited longer is to look at it first. */
 static bool may_look(struct weir_pool *pool, struct weir__request *request) {
     struct weir__waiter *waiter = &request->waiter;
     weir__pool_take_inbox(pool);
     if (!pool->is_graph && weir__order_poll_waited(&pool->order)) weir__settle_complete(pool);
-    if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
+    if (listen_to_family(pool, request)) return true;
     if (waiter->seen == weir__waiting_changes(pool)) return false;
     if (one_is_to_look(pool, waiter)) {
         pthread_cond_broadcast(&pool->changed);
@@ -148,14 +169,11 @@ enum weir_status weir__wait_for_change(struct weir_pool *pool, struct weir__requ
     const uint64_t since_ns = weir__device_now_ns(pool->device);
     weir__begin_host_wait(pool, request);
     join(pool, waiter);
-    const uint64_t seen = waiter->seen = weir__waiting_changes(pool);
-    waiter->marking = true; /* which may hang at a full queue */
+    uint64_t seen;
+    waiter->seen = weir__waiting_changes(pool);
+    begin_marking(waiter, &seen);
     enum weir_status status = make_marks(pool, request);
-    waiter->marking = false;
-    waiter->seen = seen;
-    if (waiter->aside != NULL) {
-        end_aside(pool, waiter);
-    } else if (status == WEIR_OK) {
+    if (!end_marking(pool, waiter, seen) && status == WEIR_OK) {
         waiter->asleep = true;
         status = sleep_until_change(pool, request);
         waiter->asleep = false;

@@ -431,6 +431,39 @@ static void serve_by_any_member(struct weir_pool *parent) {
     for (int i = 0; i < 2; i++) close_pool(members[i]);
 }
 
+/* The request makes a mark for what a member has freed behind s1, at which a driver may hang. */
+static void serve_beside_a_members_mark(struct weir_pool *parent) {
+    struct weir_pool *member = open_member(parent, "member");
+    void *blocks[2], *mine = alloc(parent, 128 * MIB, s3);
+    for (int i = 0; i < 2; i++) blocks[i] = alloc(member, 64 * MIB, s1);
+    synchronize();
+    struct gate *gate = put_gate(s1);
+    for (int i = 0; i < 2; i++) queue_fill(s1, blocks[i], 64 * MIB, 0xAA);
+    OK(weir_pool_free(member, blocks[0], s1));
+    is_held = let_go = false;
+    listen_to_driver(SIZE_MAX / 2);
+    struct asker *asker = start_asking(parent, 100 * MIB, NULL);
+    __atomic_store_n(&hold_next_mark, true, __ATOMIC_RELEASE);
+    OK(weir_pool_free(member, blocks[1], s1));
+    while (!__atomic_load_n(&is_held, __ATOMIC_ACQUIRE)) sched_yield();
+    OK(weir_pool_free(parent, mine, s3));
+    void *rest = alloc(parent, 20 * MIB, s3);
+    __atomic_store_n(&let_go, true, __ATOMIC_RELEASE);
+    await_one(asker, asker);
+    assert_true(lies_in(asker, mine, 128 * MIB));
+    expect_served(asker);
+    test_device()->driver = real;
+    open_gate(gate);
+    OK(weir_pool_free(parent, rest, s3));
+    synchronize();
+    close_pool(member);
+}
+
+static void nobody_waits_for_a_mark_in_another_pool(void **state) {
+    (void)state;
+    with_shared_pools(256 * MIB, serve_beside_a_members_mark);
+}
+
 static void whichever_pool_of_the_family_can_give_serves(void **state) {
     (void)state;
     with_shared_pools(256 * MIB, serve_by_any_member);
@@ -491,6 +524,7 @@ int main(void) {
         cmocka_unit_test(a_thread_that_frees_and_asks_again_comes_after_those_that_wait),
         cmocka_unit_test(one_that_makes_its_mark_is_not_passed_by),
         cmocka_unit_test(a_driver_that_fails_ends_the_wait),
+        cmocka_unit_test(nobody_waits_for_a_mark_in_another_pool),
         cmocka_unit_test(whichever_pool_of_the_family_can_give_serves),
         cmocka_unit_test(a_pool_that_can_give_nothing_is_left_in_peace),
     };
