@@ -150,6 +150,8 @@ static struct weir__extent *join_idle(struct weir_pool *pool, struct weir__exten
 
 struct weir__extent *weir__settle_idle(struct weir_pool *pool, struct weir__extent *extent) {
     extent->state = WEIR__IDLE;
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (extent->tags[i].number == 0) extent->tags[i].number = extent->number;
     extent->fixed = weir__is_fixed(pool, extent);
     struct weir__extent *previous = extent->previous, *next = extent->next;
     if (next != NULL && next->state == WEIR__IDLE && are_best_as_one(pool, extent, next))

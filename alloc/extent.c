@@ -103,7 +103,8 @@ static struct weir__extent *twin(struct weir__extent_store *store, const struct 
         return NULL;
     }
     for (uint32_t i = 0; i < extent->tag_count; i++)
-        made->tags[i] = (struct weir__tag){.slot = extent->tags[i].slot, .tick = extent->tags[i].tick};
+        made->tags[i] = (struct weir__tag){
+            .slot = extent->tags[i].slot, .tick = extent->tags[i].tick, .number = extent->tags[i].number};
     made->tag_count = extent->tag_count;
     made->was = extent->was;
     made->home = extent->home;

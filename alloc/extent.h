@@ -32,6 +32,7 @@ enum weir__extent_state { WEIR__USED, WEIR__IDLE, WEIR__BARE, WEIR__MOVING, WEIR
 struct weir__tag {
     uint32_t slot;
     uint64_t tick;
+    uint64_t number; /* idle: of the last free behind it; 0: not yet known */
     size_t bytes; /* how much of the extent this stream used last; 0 in used extents, where a tag is a noted stream */
 };
 
@@ -112,6 +113,7 @@ static inline void weir__extent_tag_add(struct weir__extent *extent, struct weir
         struct weir__tag *mine = &extent->tags[i];
         if (mine->slot != tag.slot) continue;
         if (tag.tick > mine->tick) mine->tick = tag.tick;
+        if (tag.number > mine->number) mine->number = tag.number;
         mine->bytes += tag.bytes;
         return;
     }

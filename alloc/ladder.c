@@ -11,6 +11,12 @@ static bool usable_if_ordered(const void *context, const struct weir__extent *ex
     return weir__order_extent_is_ordered(asker->order, asker->slot, extent);
 }
 
+static bool usable_if_likely(const void *context, const struct weir__extent *extent) {
+    const struct weir__asker *asker = context;
+    return weir__order_extent_is_likely(asker->order, asker->slot, extent) &&
+           weir__order_extent_can_be_waited_for(asker->order, extent);
+}
+
 static bool usable_if_complete(const void *context, const struct weir__extent *extent) {
     const struct weir__asker *asker = context;
     return weir__order_extent_is_complete(asker->order, extent);
@@ -27,6 +33,12 @@ static bool usable_after_a_wait(const void *context, const struct weir__extent *
     return weir__order_extent_can_be_waited_for(asker->order, extent);
 }
 
+static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
+    static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
+                                                                               usable_if_likely, usable_after_a_wait};
+    return (struct weir__usable){kinds[use], asker};
+}
+
 /* ---- idle extents that fit as they are -------------------------------------------------------------------------- */
 
 static bool fits(const struct weir_pool *pool, const struct weir__request *request, const struct weir__extent *extent) {
@@ -34,13 +46,12 @@ static bool fits(const struct weir_pool *pool, const struct weir__request *reque
            weir__place_within(extent, request->bytes, request->alignment, pool->granule) != 0;
 }
 
-static struct weir__extent *best_ordered_of(const struct weir_pool *pool, const struct weir__request *request,
-                                            uint32_t home) {
+static struct weir__extent *best_of(const struct weir_pool *pool, const struct weir__request *request, uint32_t home,
+                                    struct weir__usable usable) {
     const struct weir__index *index = &pool->order.slots[home]->idle[0];
     struct weir__extent *extent = weir__index_at_least(index, request->bytes, 0);
     for (int i = 0; extent != NULL && i < PROBES; i++, extent = weir__index_after(index, extent))
-        if (fits(pool, request, extent) && weir__order_extent_is_ordered(&pool->order, request->slot, extent))
-            return extent;
+        if (fits(pool, request, extent) && usable.usable(usable.context, extent)) return extent;
     return NULL;
 }
 
@@ -49,12 +60,14 @@ static bool smaller(const struct weir__extent *a, const struct weir__extent *b) 
     return b == NULL || a->bytes < b->bytes || (a->bytes == b->bytes && a->address < b->address);
 }
 
-static struct weir__extent *best_ordered(const struct weir_pool *pool, const struct weir__request *request) {
-    struct weir__extent *best = best_ordered_of(pool, request, request->slot);
+static struct weir__extent *best(const struct weir_pool *pool, const struct weir__request *request,
+                                 enum weir__use use) {
+    const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
+    struct weir__extent *best = best_of(pool, request, request->slot, usable_of(&asker, use));
     if (best != NULL && best->bytes == request->bytes) return best;
     for (uint32_t home = 0; home < pool->order.count; home++) {
         if (home == request->slot || pool->order.slots[home]->idle[0].root == NULL) continue;
-        struct weir__extent *extent = best_ordered_of(pool, request, home);
+        struct weir__extent *extent = best_of(pool, request, home, usable_of(&asker, use));
         if (extent != NULL && smaller(extent, best)) best = extent;
     }
     return best;
@@ -65,7 +78,7 @@ struct look;
 static bool take_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                          struct weir__choice *choice) {
     (void)seen;
-    choice->idle = best_ordered(pool, request);
+    choice->idle = best(pool, request, WEIR__USE_ORDERED);
     if (choice->idle == NULL) return false;
     choice->step = WEIR__TAKE;
     choice->window.begin = weir__place_within(choice->idle, request->bytes, request->alignment, pool->granule);
@@ -79,12 +92,6 @@ static bool take_drained(struct weir_pool *pool, const struct weir__request *req
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
-
-static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
-    static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
-                                                                               usable_after_a_wait};
-    return (struct weir__usable){kinds[use], asker};
-}
 
 struct weir__ground weir__ladder_ground(struct weir_pool *pool, const struct weir__asker *asker, enum weir__use use) {
     return (struct weir__ground){.first = pool->first,
@@ -101,8 +108,8 @@ enum reach { WITHOUT_CALLS, LITTLE_WORK, ANY_WORK }; /* how much a window may ta
 
 /* What has been looked at for one request since the pool last changed. */
 struct look {
-    bool known[3][3]; /* by use and reach */
-    struct weir__window window[3][3];
+    bool known[WEIR__USES][3]; /* by use and reach */
+    struct weir__window window[WEIR__USES][3];
 };
 
 #define WORTH_NS 4e6  /* so much mapping a device's wait for what was used just before is worth */
@@ -159,6 +166,27 @@ static bool return_pages(struct weir_pool *pool, const struct weir__request *req
 static bool return_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                            struct weir__choice *choice) {
     return return_pages(pool, request, seen, WEIR__USE_ORDERED, choice);
+}
+
+/* All of an extent's addresses that the request needs, behind a wait on the device. */
+static void wait_for(const struct weir_pool *pool, const struct weir__request *request, struct weir__extent *extent,
+                     struct weir__choice *choice) {
+    choice->step = WEIR__MAP;
+    choice->window =
+        (struct weir__window){.first = extent,
+                              .begin = weir__place_within(extent, request->bytes, request->alignment, pool->granule),
+                              .bytes = request->bytes};
+}
+
+/* What the program has ordered before the stream itself. */
+static bool take_likely(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                        struct weir__choice *choice) {
+    if (pool->order.heard.events.count == 0) return false;
+    struct weir__extent *extent = best(pool, request, WEIR__USE_LIKELY);
+    if (extent == NULL) return return_pages(pool, request, seen, WEIR__USE_LIKELY, choice);
+    choice->use = WEIR__USE_LIKELY;
+    wait_for(pool, request, extent, choice);
+    return true;
 }
 
 static bool take_again(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
@@ -300,17 +328,17 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
     return oldest;
 }
 
-/* Pages that the stream may have without a wait, where that is little work. */
-static bool move_ordered(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
-                         struct weir__choice *choice) {
-    const struct weir__window *window = look(pool, request, seen, WEIR__USE_ORDERED, LITTLE_WORK);
+/* Pages that the stream may have without being held back, where that is little work. */
+static bool move_likely(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                        struct weir__choice *choice) {
+    const struct weir__window *window = look(pool, request, seen, WEIR__USE_LIKELY, LITTLE_WORK);
     if (window->first == NULL || request->map_refusals > 0 || (window->lacking > 0 && !pool->movable)) return false;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;
-    weir__ladder_donors(pool, &asker, WEIR__USE_ORDERED, needed, NULL, 0, &found);
+    weir__ladder_donors(pool, &asker, WEIR__USE_LIKELY, needed, NULL, 0, &found);
     choice->step = WEIR__MAP;
-    choice->use = WEIR__USE_ORDERED;
+    choice->use = WEIR__USE_LIKELY;
     choice->window = *window;
     return found == needed;
 }
@@ -319,13 +347,9 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
                            struct weir__choice *choice) {
     struct weir__extent *oldest = oldest_fit(pool, request);
     if (oldest == NULL) return return_pages(pool, request, seen, WEIR__USE_ANY, choice);
-    if (pool->frees_stamped - oldest->number < RECENT_FREES && move_ordered(pool, request, seen, choice)) return true;
-    choice->step = WEIR__MAP;
+    if (pool->frees_stamped - oldest->number < RECENT_FREES && move_likely(pool, request, seen, choice)) return true;
     choice->use = WEIR__USE_ANY;
-    choice->window =
-        (struct weir__window){.first = oldest,
-                              .begin = weir__place_within(oldest, request->bytes, request->alignment, pool->granule),
-                              .bytes = request->bytes};
+    wait_for(pool, request, oldest, choice);
     return true;
 }
 
@@ -415,10 +439,12 @@ typedef bool step_fn(struct weir_pool *pool, const struct weir__request *request
                      struct weir__choice *choice);
 #define DRIVERLESS_STEPS 3
 
-static step_fn *const latency_steps[] = {as_before,      take_ordered,   take_drained, return_ordered,  take_complete,
-                                         take_new_pages, wait_on_device, move_pages,   give_pages_back, NULL};
-static step_fn *const footprint_steps[] = {as_before,      take_ordered,   take_drained, return_ordered,  take_complete,
-                                           wait_on_device, take_new_pages, move_pages,   give_pages_back, NULL};
+static step_fn *const latency_steps[] = {as_before,     take_ordered,   take_drained,   return_ordered, take_likely,
+                                         take_complete, take_new_pages, wait_on_device, move_pages,     give_pages_back,
+                                         NULL};
+static step_fn *const footprint_steps[] = {
+    as_before,      take_ordered,   take_drained, return_ordered,  take_likely, take_complete,
+    wait_on_device, take_new_pages, move_pages,   give_pages_back, NULL};
 static step_fn *const any_steps[] = {as_before,      take_ordered,    take_drained,
                                      return_ordered, take_complete,   move_complete,
                                      wait_in_place,  give_pages_back, NULL};

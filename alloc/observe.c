@@ -1,18 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the pool learns of the calls that the program makes through weir/device.h: the trace hears of all of them, the
- * slots of destroyed streams. */
+ * slots of destroyed streams, and the order of records and waits. */
 #include "alloc/pool.h"
 #include "alloc/trace.h"
 #include "device/emulated.h"
 
 static struct weir__trace *trace_of(void *self) { return ((struct weir_pool *)self)->trace; }
 
+/* ---- order, as the program makes it (heard.h) -------------------------------------------------------------------- */
+
+static void hear_record(struct weir_pool *pool, weir_event event, weir_stream stream) {
+    if (pool->deterministic) return;
+    pthread_mutex_lock(&pool->lock);
+    const uint64_t freed = weir__stamp(pool) - 1; /* what fronts keep from now on is behind it */
+    weir__heard_record(&pool->order.heard, weir__order_find(&pool->order, stream), event, freed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void hear_wait(struct weir_pool *pool, weir_stream stream, weir_event event) {
+    if (pool->deterministic) return;
+    pthread_mutex_lock(&pool->lock);
+    weir__heard_wait(&pool->order.heard, weir__order_find(&pool->order, stream), event);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void hear_end(struct weir_pool *pool, weir_event event) {
+    pthread_mutex_lock(&pool->lock);
+    weir__heard_forget(&pool->order.heard, event);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void event_recorded(void *self, weir_event event, weir_stream stream) {
+    hear_record(self, event, stream);
     weir__trace_event_recorded(trace_of(self), event, stream);
 }
-static void event_destroyed(void *self, weir_event event) { weir__trace_event_destroyed(trace_of(self), event); }
+static void event_destroyed(void *self, weir_event event) {
+    hear_end(self, event);
+    weir__trace_event_destroyed(trace_of(self), event);
+}
 static void event_synchronized(void *self, weir_event event) { weir__trace_event_synchronized(trace_of(self), event); }
 static void stream_waited(void *self, weir_stream stream, weir_event event) {
+    hear_wait(self, stream, event);
     weir__trace_stream_waited(trace_of(self), stream, event);
 }
 static void stream_synchronized(void *self, weir_stream stream) {

@@ -823,6 +823,7 @@ void weir__order_close(struct weir__order *order) {
     while (order->old_count > 0) free(order->old_slots[--order->old_count]);
     free(order->slots);
     weir__table_clear(&order->by_stream);
+    weir__heard_clear(&order->heard);
     pthread_cond_destroy(&order->unused);
     *order = (struct weir__order){0};
 }

@@ -40,6 +40,7 @@
 
 #include "alloc/capture.h"
 #include "alloc/extent.h"
+#include "alloc/heard.h"
 #include "alloc/identity.h"
 #include "alloc/index.h"
 #include "alloc/table.h"
@@ -131,8 +132,9 @@ struct weir__order {
     uint32_t not_alive;     /* open slots whose stream is gone, */
     uint32_t lost, covered; /* of those, lost ones, and those for which a mark of the context has been made since */
     struct weir__table by_stream;
-    pthread_cond_t unused; /* the last user of a stream that dies or is captured is done */
-    CUevent *events;       /* spare ones */
+    struct weir__heard heard; /* not in deterministic mode: it hangs on when calls of other threads are heard */
+    pthread_cond_t unused;    /* the last user of a stream that dies or is captured is done */
+    CUevent *events;          /* spare ones */
     size_t event_count, event_room;
     uint64_t order_calls;
     uint64_t passed;      /* counts what has become complete: marks, streams found empty, waits for the context */
@@ -188,6 +190,16 @@ static inline bool weir__order_extent_is_ordered(const struct weir__order *order
                                                  const struct weir__extent *extent) {
     for (uint32_t i = 0; i < extent->tag_count; i++)
         if (!weir__order_is_ordered(order, slot, extent->tags[i])) return false;
+    return true;
+}
+
+/* Ordered, or, as far as was heard, by the program: then making the slot's stream wait for it costs the device nothing. */
+static inline bool weir__order_extent_is_likely(const struct weir__order *order, uint32_t slot,
+                                                const struct weir__extent *idle) {
+    for (uint32_t i = 0; i < idle->tag_count; i++)
+        if (!weir__order_is_ordered(order, slot, idle->tags[i]) &&
+            !weir__heard_before(&order->heard, idle->tags[i].slot, idle->tags[i].number, slot))
+            return false;
     return true;
 }
 
