@@ -23,7 +23,7 @@ host_function_time = 10 us         # as gh200
 launch_time        = 3 us          # as gh200
 wake_time          = 10 us         # as gh200
 jitter             = 5 %           # as gh200
-pool_call          = 0.25 us      # half of an alloc with its free: ./run.sh bench pool, 512 B to 32 KiB
+pool_call          = 0.25 us      # in a training trace, driver calls apart: docs/profiles.md
 
 call                     = 0.3 us                 # as gh200
 call.cuMemCreate         = 30 us                  # as gh200

@@ -21,7 +21,7 @@ host_function_time = 20 us       # assumption
 launch_time        = 5 us        # assumption
 wake_time          = 20 us       # assumption
 jitter             = 10 %        # assumption
-pool_call          = 0.25 us      # half of an alloc with its free: ./run.sh bench pool, 512 B to 32 KiB
+pool_call          = 0.25 us      # in a training trace, driver calls apart: docs/profiles.md
 
 call                     = 0.3 us         # assumption
 call.cuMemCreate         = 30 us          # assumption; with those of pages below near the 80 us that a page of 2 MiB,
