@@ -100,11 +100,11 @@ void weir__let_waiters_look(struct weir_pool *pool, const struct weir__request *
 
 /* ---- the wait --------------------------------------------------------------------------------------------------- */
 
-/* Around what makes marks: nobody waits for that. Gives, at the end: whether there is something aside for the request now. */
-static void begin_marking(struct weir__waiter *waiter, uint64_t *seen) {
-    *seen = waiter->seen;
+/* Around what makes marks. What the request has seen is what it saw before. Gives, at the end: whether something is put aside for it. */
+static uint64_t begin_marking(struct weir__waiter *waiter) {
     waiter->asleep = false;
     waiter->marking = true;
+    return waiter->seen;
 }
 
 static bool end_marking(struct weir_pool *pool, struct weir__waiter *waiter, uint64_t seen) {
@@ -119,8 +119,7 @@ static bool end_marking(struct weir_pool *pool, struct weir__waiter *waiter, uin
 
 /* (unlocks) Marks are made of the other pools too. Gives: whether to look at once. */
 static bool listen_to_family(struct weir_pool *pool, struct weir__request *request) {
-    uint64_t seen;
-    begin_marking(&request->waiter, &seen);
+    const uint64_t seen = begin_marking(&request->waiter);
     if (weir__family_has_changed(pool, request)) weir__waiting_change(pool);
     const bool aside = end_marking(pool, &request->waiter, seen);
     request->waiter.asleep = true;
@@ -169,9 +168,8 @@ enum weir_status weir__wait_for_change(struct weir_pool *pool, struct weir__requ
     const uint64_t since_ns = weir__device_now_ns(pool->device);
     weir__begin_host_wait(pool, request);
     join(pool, waiter);
-    uint64_t seen;
     waiter->seen = weir__waiting_changes(pool);
-    begin_marking(waiter, &seen);
+    const uint64_t seen = begin_marking(waiter);
     enum weir_status status = make_marks(pool, request);
     if (!end_marking(pool, waiter, seen) && status == WEIR_OK) {
         waiter->asleep = true;
