@@ -75,9 +75,9 @@ static inline bool returns(const struct weir__ground *ground, uint32_t place, ui
     const weir__page page = weir__page_at(ground->pages, place);
     if (page == 0) return false;
     const uint32_t home = ground->pages->home[page];
-    if (home == WEIR__NOWHERE || (home >= begin && home < end)) return false;
+    if (home == WEIR__NOWHERE) return false;
     if (home < homes->begin || home >= homes->end) *homes = homes_around(ground, home);
-    if (!homes->may_go || ground->seen[page] == *ground->round) return false;
+    if (!homes->may_go || (home >= begin && home < end) || ground->seen[page] == *ground->round) return false;
     ground->seen[page] = *ground->round;
     return true;
 }
