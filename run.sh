@@ -23,7 +23,7 @@ usage: ./run.sh COMMAND [options]
   bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
                                training steps (some minutes); writes build/bench/emulator.json
   bench replay [quick]         the smallest and the honest devices of many traces, per-stream beside weir, under three laws of cost
-                               (some 20 minutes on 2 cores; quick: few traces, 2 minutes); writes build/bench/replay.json
+                               (some 13 minutes on 2 cores; quick: few traces, 1 minute); writes build/bench/replay.json
   build [PRESET]               dev (default), release, clang, asan, tsan, cuda
   install --prefix DIR         builds the release and installs it
   uninstall --prefix DIR       removes what install put there
