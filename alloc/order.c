@@ -303,6 +303,11 @@ static struct weir__mark *new_mark(struct weir__order *order, struct weir__slot 
     return mark;
 }
 
+/* No mark has been made after all of what may be queued on a slot's stream still. */
+static void tell_unmarked(struct weir__slot *slot) {
+    if (slot->open && slot->alive && slot->complete + 1 < weir__slot_tick(slot)) weir__slot_count_frees(slot, 1);
+}
+
 /* (unlocks) Records a new mark. Gives it, or NULL and why. */
 static struct weir__mark *finish_mark(struct weir__order *order, struct weir__slot *slot, struct weir__mark *mark,
                                       weir_stream stream, enum weir_status *status) {
@@ -316,6 +321,8 @@ static struct weir__mark *finish_mark(struct weir__order *order, struct weir__sl
         mark->recorded = true;
         return mark;
     }
+    if (mark->covers == 0) tell_unmarked(slot);
+    for (uint32_t i = 0; i < mark->covers; i++) tell_unmarked(order->slots[i]);
     unlink_mark(slot, mark);
     mark->users = 0;
     retire_mark(order, mark);
