@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "alloc/pool.h"
+#include "device/over.h"
 
 struct captured {
     struct captured *next;
@@ -51,18 +52,32 @@ bool weir__capture_may_close(const struct weir_pool *pool) {
 
 /* ---- routes ----------------------------------------------------------------------------------------------------- */
 
+static bool may_mean_no_context(CUresult code) {
+    return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+           code == CUDA_ERROR_DEINITIALIZED;
+}
+
 /* Asked as the program asks it, which harms no capture; the legacy stream never captures. A thread that names a stream has a
- * context as a rule, so that one call will do. */
-static bool captures_now(const struct weir_pool *pool, weir_stream stream) {
+ * context as a rule, so that one call will do. Fails: WEIR_DRIVER when the driver is over. */
+static enum weir_status ask_whether_captures(const struct weir_pool *pool, weir_stream stream, bool *captures) {
     const struct weir__driver *driver = pool->device->driver;
     CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (driver->stream_is_capturing == NULL || is_legacy(stream) || weir__in_host_function()) return false;
+    *captures = false;
+    if (driver->stream_is_capturing == NULL || is_legacy(stream) || weir__in_host_function()) return WEIR_OK;
     CUresult code = driver->stream_is_capturing(stream, &state);
-    if (code == CUDA_ERROR_INVALID_CONTEXT && weir__device_enter(pool->device) == WEIR_OK) {
+    if (may_mean_no_context(code)) {
+        const enum weir_status status = weir__device_enter(pool->device);
+        if (status != WEIR_OK) return weir__is_over(status) ? status : WEIR_OK;
         code = driver->stream_is_capturing(stream, &state);
         weir__device_leave(pool->device);
     }
-    return code == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_NONE;
+    *captures = code == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_NONE;
+    return WEIR_OK;
+}
+
+static bool captures_now(const struct weir_pool *pool, weir_stream stream) {
+    bool captures;
+    return ask_whether_captures(pool, stream, &captures) == WEIR_OK && captures;
 }
 
 enum weir_status weir__capture_route(struct weir_pool **pool, const char *call, weir_stream stream) {
@@ -80,7 +95,9 @@ enum weir_status weir__capture_route(struct weir_pool **pool, const char *call, 
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                           "%s: '%s' is for graphs, and no stream that is captured is named (weir_pool_capture_begin)",
                           call, (*pool)->name);
-    if (!named || !captures_now(*pool, stream)) return WEIR_OK;
+    bool captures = false;
+    const enum weir_status status = named ? ask_whether_captures(*pool, stream, &captures) : WEIR_OK;
+    if (!captures) return status;
     return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                       "%s: the stream captures a graph, whose memory must come from a sub-pool for graphs: call "
                       "weir_pool_capture_begin first",

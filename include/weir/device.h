@@ -7,7 +7,8 @@
  *
  * Ownership: the caller owns what it creates. Closing a device waits for its work and releases its context.
  * End: once the driver is shutting down, or the program has destroyed the context or reset the device, calls that give
- * something back (frees, destroys, trim) succeed and do nothing; others fail with WEIR_DRIVER.
+ * something back (frees, destroys, trim) succeed and do nothing; others fail with WEIR_DRIVER, but that a request for memory on
+ * the legacy stream, or of no stream, may be served from what the pool has idle still.
  * Fork: a child made after a device was opened must not use weir; every call there returns WEIR_NOT_SUPPORTED.
  * Threads: any, for every function here, unless it says otherwise. Functions called from inside a host function that
  * would need the driver return WEIR_NOT_SUPPORTED. */

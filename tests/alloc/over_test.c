@@ -15,6 +15,11 @@ static CUresult push(CUcontext context) {
     calls++;
     return answer;
 }
+static CUresult captures(CUstream stream, CUstreamCaptureStatus *status) {
+    (void)stream;
+    (void)status;
+    return answer;
+}
 static CUresult release_context(CUdevice device) {
     (void)device;
     calls++;
@@ -49,6 +54,7 @@ static void give_all_back(CUresult code) {
     void *none;
     ended = *(real = test_device()->driver);
     ended.context_push = push;
+    ended.stream_is_capturing = captures;
     ended.primary_context_release = release_context;
     answer = code;
     calls = 0;
@@ -57,6 +63,8 @@ static void give_all_back(CUresult code) {
     OK(weir_pool_free_any(made.pool, made.blocks[1]));
     for (int i = 2; i < BLOCKS - 1; i++) OK(weir_pool_free(made.pool, made.blocks[i], made.streams[i % 2]));
     assert_int_equal(weir_pool_alloc(made.pool, 8 * PAGE, made.streams[0], &none), WEIR_DRIVER);
+    assert_null(none);
+    assert_int_equal(weir_pool_alloc(made.pool, 512, made.streams[0], &none), WEIR_DRIVER); /* its front has some */
     assert_null(none);
     OK(weir_pool_trim(made.pool, 0));
     OK(weir_pool_check(made.pool));
