@@ -251,7 +251,8 @@ static enum weir_status free_segments(struct weir_pool *pool, struct weir__segme
 }
 
 /* What can't be waited for, in time or while a stream captures, is no reason to fail otherwise. */
-static enum weir_status out_of_memory_or(enum weir_status status) {
+static enum weir_status out_of_memory_or(struct weir__request *request, enum weir_status status) {
+    request->waited_out |= status == WEIR_NOT_READY;
     return status == WEIR_NOT_READY || status == WEIR_NOT_SUPPORTED ? WEIR_OUT_OF_MEMORY : status;
 }
 
@@ -271,14 +272,14 @@ static enum weir_status release_cached(struct weir_pool *pool, struct weir__requ
     enum weir_status status = wait_for_events(pool, request->deadline_ns);
     if (status != WEIR_OK) {
         weir__account_host_waited(pool, request->slot, since_ns);
-        return out_of_memory_or(status);
+        return out_of_memory_or(request, status);
     }
     struct weir__segment *claimed = claim_segments(pool, NULL);
     if (claimed != NULL) status = wait_for_streams(pool, request->deadline_ns);
     weir__account_host_waited(pool, request->slot, since_ns);
     enum weir_status freed = free_segments(pool, claimed, status == WEIR_OK ? 0 : SIZE_MAX);
     if (status == WEIR_OK) status = freed;
-    return out_of_memory_or(status);
+    return out_of_memory_or(request, status);
 }
 
 /* ---- the policy ------------------------------------------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static enum weir_status find_pending(struct weir_pool *pool, struct weir__reques
         if (status == WEIR_OK) *out = find_free(pool, request);
     }
     weir__account_host_waited(pool, request->slot, since_ns);
-    return out_of_memory_or(status);
+    return out_of_memory_or(request, status);
 }
 
 static enum weir_status per_stream_alloc(struct weir_pool *pool, struct weir__request *request,

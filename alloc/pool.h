@@ -59,6 +59,7 @@ struct weir__request {
     uint64_t wait_limit_ns;
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
     bool host_waited;     /* and is counted so */
+    bool waited_out;      /* the wait limit passed, and what was waited for was in use still */
     struct weir__waiter waiter;
 };
 
@@ -156,6 +157,7 @@ struct weir_pool {
     uint64_t pages_returned, memory_call_ns, order_call_ns;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
+    bool waited_out;                  /* so that the last refusal came of the wait limit */
     struct weir_pool_refusal refusal;
     char refused_stream[32];
 };
@@ -291,7 +293,7 @@ void weir__claim_begin(struct weir_pool *pool);
 void weir__claim_end(struct weir_pool *pool);
 /* (unlocks) The host waits, for a request whose deadline runs, until the tags that an unused extent bears now are complete.
  * The extent may be gone by then where it is not claimed. Fails: WEIR_OUT_OF_MEMORY past the deadline; WEIR_DRIVER. (shared.c) */
-enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__request *request,
+enum weir_status weir__wait_for_tags(struct weir_pool *pool, struct weir__request *request,
                                      const struct weir__extent *unused);
 /* (unlocks) The same with what begins a wait, and counts its time. (shared.c) */
 enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,

@@ -48,12 +48,16 @@ struct weir_pool_refusal weir__parts(const struct weir_pool *pool, uint32_t slot
 /* ---- the refusal ------------------------------------------------------------------------------------------------ */
 
 static enum weir_status say(const struct weir_pool *pool, const struct weir_pool_refusal *refusal) {
+    char waited[96] = "";
+    if (pool->waited_out)
+        snprintf(waited, sizeof waited, "; the wait limit of %g s passed with idle memory in use still",
+                 (double)pool->wait_limit_ns * 1e-9);
     return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL,
                       "%zu bytes for %s can't be had: of %zu bytes, %zu are live, %zu idle on it, %zu idle on other "
-                      "streams, %zu not taken, %zu held by others%s (weir_pool_report has more)",
+                      "streams, %zu not taken, %zu held by others%s%s (weir_pool_report has more)",
                       refusal->asked_bytes, pool->refused_stream, refusal->limit_bytes, refusal->live_bytes,
                       refusal->idle_asker_bytes, refusal->idle_others_bytes, refusal->untaken_bytes,
-                      refusal->others_bytes, pool->driver_refused ? ", since the driver had no more" : "");
+                      refusal->others_bytes, pool->driver_refused ? ", since the driver had no more" : "", waited);
 }
 
 enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request *request, size_t free_bytes) {
@@ -64,6 +68,7 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
     slot->refusals++;
     pool->was_refused = true;
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
+    pool->waited_out = request->waited_out;
     pool->refusal = weir__parts(pool, request->slot, free_bytes);
     pool->refusal.asked_bytes = request->requested_bytes;
     pool->refusal.stream = weir__slot_stream(slot);

@@ -58,6 +58,9 @@ static void add_refusal(const struct weir_pool *pool, struct text *text) {
         size_text(refusal->limit_bytes, limit), pool->name, pool->policy->text);
     add_parts(text, refusal, true);
     add(text, "largest idle run: %s\n", size_text(refusal->largest_idle_bytes, largest));
+    if (pool->waited_out)
+        add(text, "the wait limit of %g s passed, and idle memory was in use still\n",
+            (double)pool->wait_limit_ns * 1e-9);
 }
 
 static void add_state(const struct weir_pool *pool, size_t free_bytes, struct text *text) {
@@ -128,6 +131,9 @@ static void add_advice(const struct weir_pool *pool, struct text *text) {
         add(text, "  a smaller request: this one alone is larger than the limit\n");
     else if (refusal->live_bytes > limit - refusal->asked_bytes)
         add(text, "  a smaller batch or shorter sequences, or the offload engine: live and asked exceed the limit\n");
+    else if (pool->waited_out)
+        add(text, "  a longer wait_limit than %g s, if the work that uses what is idle takes longer\n",
+            (double)pool->wait_limit_ns * 1e-9);
     add_limit_advice(pool, text);
     add(text,
         "  recording the run with WEIR_TRACE=FILE and `weir-replay FILE --scan`: the smallest device that does\n");

@@ -53,7 +53,7 @@ void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request
     weir__deadline(pool, request);
 }
 
-enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__request *request,
+enum weir_status weir__wait_for_tags(struct weir_pool *pool, struct weir__request *request,
                                      const struct weir__extent *unused) {
     const uint32_t count = unused->tag_count;
     struct weir__tag tags[count > 0 ? count : 1];
@@ -62,7 +62,9 @@ enum weir_status weir__wait_for_tags(struct weir_pool *pool, const struct weir__
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = weir__order_wait_host(&pool->order, tags[i], request->deadline_ns);
     weir__settle_complete(pool);
-    return status == WEIR_NOT_READY ? WEIR_OUT_OF_MEMORY : status;
+    if (status != WEIR_NOT_READY) return status;
+    request->waited_out = true;
+    return WEIR_OUT_OF_MEMORY;
 }
 
 enum weir_status weir__wait_for_extent(struct weir_pool *pool, struct weir__request *request,

@@ -146,7 +146,8 @@ static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__
     while (!may_look(pool, request)) {
         if (pool->order.query_error != CUDA_SUCCESS)
             return weir__device_check(pool->device, pool->order.query_error, "cuEventQuery");
-        if (weir__device_now_ns(pool->device) >= request->deadline_ns) return WEIR_OUT_OF_MEMORY;
+        request->waited_out = weir__device_now_ns(pool->device) >= request->deadline_ns;
+        if (request->waited_out) return WEIR_OUT_OF_MEMORY;
         pause_waiting(pool, &pause_ns);
     }
     return WEIR_OK;

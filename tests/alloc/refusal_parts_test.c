@@ -8,16 +8,20 @@
 
 #define CAPACITY ((size_t)64 << 20)
 
-static struct weir_pool *open_named(const char *name, enum weir_policy policy, size_t pages) {
+static struct weir_pool *open_patient(const char *name, enum weir_policy policy, size_t pages, uint64_t wait_limit_ns) {
     struct weir_pool *pool = NULL;
     struct weir_pool_options options = {.size = sizeof options,
                                         .policy = policy,
                                         .limit_bytes = pages * PAGE,
-                                        .wait_limit_ns = 2000000000u,
+                                        .wait_limit_ns = wait_limit_ns,
                                         .trace_path = "",
                                         .name = name};
     OK(weir_pool_create(test_device(), &options, &pool));
     return pool;
+}
+
+static struct weir_pool *open_named(const char *name, enum weir_policy policy, size_t pages) {
+    return open_patient(name, policy, pages, 2000000000u);
 }
 
 static struct weir_pool_refusal refusal_of(struct weir_pool *pool) {
@@ -187,6 +191,31 @@ static void a_report_ends_with_what_to_try(void **state) {
     close_pool(pool);
 }
 
+/* What is idle is not to be had in time: a longer wait would do. What is refused for want of room says nothing of it. */
+static void a_wait_limit_that_passed_is_told(void **state) {
+    (void)state;
+    static const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_PER_STREAM};
+    static char text[8192];
+    for (int i = 0; i < 2; i++) {
+        struct weir_pool *pool = open_patient("short", policies[i], 64, 20000000);
+        weir_stream stream = new_stream();
+        void *block = alloc(pool, 64 * PAGE, stream), *none = NULL;
+        struct gate *gate = put_gate(stream);
+        OK(weir_pool_free(pool, block, stream));
+        assert_int_equal(weir_pool_alloc_any(pool, 64 * PAGE, &none), WEIR_OUT_OF_MEMORY);
+        assert_non_null(strstr(weir_last_error()->message, "the wait limit of 0.02 s passed with idle memory in use"));
+        expect_report(pool, "\nthe wait limit of 0.02 s passed, and idle memory was in use still\n");
+        expect_report(pool, "  a longer wait_limit than 0.02 s");
+        open_gate(gate);
+        OK(weir_device_synchronize(test_device()));
+        assert_int_equal(weir_pool_alloc_any(pool, 65 * PAGE, &none), WEIR_OUT_OF_MEMORY);
+        assert_null(strstr(weir_last_error()->message, "wait limit"));
+        weir_pool_report(pool, text, sizeof text);
+        assert_null(strstr(text, "wait_limit"));
+        close_pool(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_free_above_the_limit_is_told_apart),
@@ -195,6 +224,7 @@ int main(void) {
         cmocka_unit_test(a_driver_without_an_answer_changes_nothing_else),
         cmocka_unit_test(a_refusal_in_a_host_function_asks_no_driver),
         cmocka_unit_test(a_report_ends_with_what_to_try),
+        cmocka_unit_test(a_wait_limit_that_passed_is_told),
     };
     return cmocka_run_group_tests_name("refusal_parts", tests, NULL, NULL);
 }
