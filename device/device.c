@@ -185,8 +185,22 @@ enum weir_status weir_device_open(const struct weir_device_options *options, str
     return status;
 }
 
+/* What observes a device lives on it. */
+static bool may_close(struct weir_device *device) {
+    pthread_mutex_lock(&open_lock);
+    pthread_rwlock_rdlock(&device->observers_lock);
+    const bool may = device->references > 1 || device->observers == NULL;
+    pthread_rwlock_unlock(&device->observers_lock);
+    pthread_mutex_unlock(&open_lock);
+    if (may) return true;
+    weir__fail(WEIR_INVALID, 0, NULL, "weir_device_close: device %d has pools, which are destroyed before it",
+               device->ordinal);
+    weir__log(WEIR__LOG_ERROR, "device: %s", weir_last_error()->message);
+    return false;
+}
+
 void weir_device_close(struct weir_device *device) {
-    if (device == NULL || weir__forked()) return;
+    if (device == NULL || weir__forked() || !may_close(device)) return;
     weir_device_synchronize(device);
     pthread_mutex_lock(&open_lock);
     const bool last = --device->references == 0;

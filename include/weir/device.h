@@ -59,8 +59,8 @@ struct weir_device_info {
  *          key, the value and what was expected). *out is NULL. */
 WEIR_API enum weir_status weir_device_open(const struct weir_device_options *options, struct weir_device **out);
 
-/* Waits for the device's work, then gives its context back. NULL is allowed. Pools and engines on the device must be
- * destroyed before. */
+/* Waits for the device's work, then gives its context back. NULL is allowed. Pools, host pools and engines on the device must be
+ * destroyed before: to close it for the last time while it has a pool is an error, which is logged, and nothing happens. */
 WEIR_API void weir_device_close(struct weir_device *device);
 
 WEIR_API enum weir_status weir_device_get_info(struct weir_device *device, struct weir_device_info *info);

@@ -2,6 +2,7 @@
 /* When the driver is shutting down, or the program has taken its context away, calls that give something back succeed, and
  * a driver that has said that it is shutting down is asked nothing more. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "support.h"
 
@@ -83,6 +84,20 @@ static void calls_that_give_back_succeed_without_a_context(void **state) {
     }
 }
 
+/* So a pool, also one that an engine uses, never has a device that is gone. */
+static void a_device_with_pools_is_not_closed(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream();
+    void *block = alloc(pool, PAGE, stream);
+    weir_device_close(test_device());
+    assert_int_equal(weir_last_error()->status, WEIR_INVALID);
+    assert_non_null(strstr(weir_last_error()->message, "weir_device_close: device 0 has pools"));
+    OK(weir_set(test_device(), block, 1, PAGE, stream));
+    OK(weir_pool_free(pool, block, stream));
+    finish_pool(pool);
+}
+
 /* The last test: from here on the driver is asked nothing in this process. */
 static void a_driver_that_shuts_down_is_asked_once(void **state) {
     (void)state;
@@ -93,6 +108,7 @@ static void a_driver_that_shuts_down_is_asked_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_that_give_back_succeed_without_a_context),
+        cmocka_unit_test(a_device_with_pools_is_not_closed),
         cmocka_unit_test(a_driver_that_shuts_down_is_asked_once),
     };
     return cmocka_run_group_tests_name("over", tests, NULL, NULL);
