@@ -34,7 +34,10 @@ void weir__give_excess_back(struct weir_pool *pool) {
 }
 
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {
-    if (pool->held_bytes <= pool->limit_bytes) return true;
+    return pool->held_bytes <= pool->limit_bytes || weir__limit_leaves(pool, bytes);
+}
+
+bool weir__limit_leaves(const struct weir_pool *pool, size_t bytes) {
     const size_t live_bytes = pool->live_bytes - weir__fronts_kept_bytes(pool);
     return live_bytes < pool->limit_bytes && bytes <= pool->limit_bytes - live_bytes;
 }

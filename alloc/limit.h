@@ -26,5 +26,7 @@ enum weir_status weir__trim(struct weir_pool *pool, size_t target_bytes);
 void weir__give_excess_back(struct weir_pool *pool);
 /* False while the pool holds more than its limit and what is live leaves no room for `bytes` more under the limit. */
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes);
+/* False when what is live leaves no room for `bytes` more under the limit, whatever else is given back. */
+bool weir__limit_leaves(const struct weir_pool *pool, size_t bytes);
 
 #endif

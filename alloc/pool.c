@@ -281,9 +281,14 @@ static enum weir_status alloc_zero(struct weir_pool *pool, const struct weir__re
     return WEIR_OK;
 }
 
+/* A block alone shares no page, and what is idle is given back for it: not for one that would be refused all the same. */
+static bool may_come(const struct weir_pool *pool, const struct weir__request *request) {
+    return !request->alone || weir__limit_leaves(pool, request->bytes);
+}
+
 static enum weir_status alloc_under_limit(struct weir_pool *pool, struct weir__request *request,
                                           struct weir__extent **out) {
-    if (!weir__limit_has_room(pool, request->bytes)) return WEIR_OUT_OF_MEMORY;
+    if (!weir__limit_has_room(pool, request->bytes) || !may_come(pool, request)) return WEIR_OUT_OF_MEMORY;
     return request->alone ? weir__alone_alloc(pool, request, out) : pool->policy->alloc(pool, request, out);
 }
 
@@ -292,7 +297,7 @@ static enum weir_status serve(struct weir_pool *pool, struct weir__request *requ
     do status = alloc_under_limit(pool, request, out);
     while (status == WEIR_OUT_OF_MEMORY &&
            (weir__pool_take_inbox(pool) || /* host functions have freed some meanwhile */
-            weir__alone_give(pool, request) || weir__family_give(pool, request)));
+            (may_come(pool, request) && (weir__alone_give(pool, request) || weir__family_give(pool, request)))));
     return status;
 }
 

@@ -95,6 +95,27 @@ static void another_process_has_the_same_bytes(void **state) {
     share(WEIR_POLICY_PER_STREAM);
 }
 
+/* Nothing idle, of either kind or of a sub-pool, goes for a request that would be refused all the same. */
+static void one_that_can_not_come_takes_nothing_away(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, PAGES), *sub;
+    OK(weir_pool_create_sub(pool, &(struct weir_sub_pool_options){.size = sizeof(struct weir_sub_pool_options)}, &sub));
+    void *live = alloc(pool, 4 * PAGE, a), *none = NULL;
+    OK(weir_pool_free(pool, alloc(pool, 4 * PAGE, a), a));
+    OK(weir_pool_free(pool, alloc_exportable(pool, 2 * PAGE, a), a));
+    OK(weir_pool_free(sub, alloc(sub, 2 * PAGE, a), a));
+    OK(weir_device_synchronize(test_device()));
+    const struct weir_pool_stats before = stats_of(pool);
+    assert_int_equal(weir_pool_alloc_exportable(pool, (PAGES - 4) * PAGE + 1, b, &none), WEIR_OUT_OF_MEMORY);
+    assert_int_equal(stats_of(pool).held_bytes, before.held_bytes);
+    assert_int_equal(stats_of(pool).memory_calls, before.memory_calls);
+    assert_int_equal(stats_of(sub).held_bytes, 2 * PAGE);
+    OK(weir_pool_free(pool, alloc_exportable(pool, (PAGES - 4) * PAGE, b), b)); /* this one can */
+    OK(weir_pool_free(pool, live, a));
+    close_pool(sub);
+    finish_pool(pool);
+}
+
 /* Either kind of memory serves the other kind's requests, after the uses have ended. */
 static void its_memory_serves_others_and_theirs_it(void **state) {
     (void)state;
@@ -214,6 +235,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_has_the_same_bytes),
         cmocka_unit_test(its_memory_serves_others_and_theirs_it),
+        cmocka_unit_test(one_that_can_not_come_takes_nothing_away),
         cmocka_unit_test(idle_memory_of_either_kind_goes_to_the_driver_and_back),
         cmocka_unit_test(it_serves_other_pools_of_the_family_when_it_is_idle),
         cmocka_unit_test(it_is_a_block_like_any_other),
