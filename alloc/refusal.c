@@ -83,7 +83,8 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
 enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_get_refusal");
     if (status != WEIR_OK) return status;
-    if (refusal == NULL || refusal->size < sizeof refusal->size)
+    if (refusal == NULL) return WEIR__INVALID("weir_pool_get_refusal: refusal is NULL");
+    if (refusal->size < sizeof refusal->size)
         return WEIR__INVALID("weir_pool_get_refusal: refusal->size must be sizeof(struct weir_pool_refusal)");
     weir__pool_lock(pool);
     bool refused = pool->was_refused;

@@ -233,7 +233,8 @@ size_t weir__tell_streams(const struct weir_pool *pool, size_t size, void *entri
 enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_stats *stats) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_get_stats");
     if (status != WEIR_OK) return status;
-    if (stats == NULL || stats->size < sizeof stats->size)
+    if (stats == NULL) return WEIR__INVALID("weir_pool_get_stats: stats is NULL");
+    if (stats->size < sizeof stats->size)
         return WEIR__INVALID("weir_pool_get_stats: stats->size must be sizeof(struct weir_pool_stats)");
     weir__pool_lock(pool);
     weir__fronts_show(pool);
@@ -245,17 +246,21 @@ enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct weir_pool_st
     return WEIR_OK;
 }
 
+#define LARGEST_ENTRY ((size_t)65536) /* more than any header's: the size was not set */
+
 enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats, size_t room,
                                             size_t *count) {
-    if (pool == NULL || count == NULL || (room > 0 && stats == NULL))
-        return WEIR__INVALID("weir_pool_get_stream_stats: pool or count is NULL, or stats is NULL with room for %zu",
-                             room);
+    enum weir_status status = weir__pool_usable(pool, "weir_pool_get_stream_stats");
+    if (status != WEIR_OK) return status;
+    if (count == NULL) return WEIR__INVALID("weir_pool_get_stream_stats: count is NULL");
+    if (room > 0 && stats == NULL)
+        return WEIR__INVALID("weir_pool_get_stream_stats: stats is NULL, with room for %zu", room);
     *count = 0;
     const size_t size = room > 0 ? stats->size : sizeof *stats;
-    if (size < offsetof(struct weir_stream_stats, live_bytes) || size % _Alignof(struct weir_stream_stats) != 0)
+    if (size < offsetof(struct weir_stream_stats, live_bytes) || size > LARGEST_ENTRY ||
+        size % _Alignof(struct weir_stream_stats) != 0)
         return WEIR__INVALID("weir_pool_get_stream_stats: stats[0].size is %zu, not sizeof(struct weir_stream_stats)",
                              size);
-    if (weir__forked()) return weir__fail_forked();
     weir__pool_lock(pool);
     weir__fronts_show(pool);
     *count = weir__tell_streams(pool, size, stats, room);

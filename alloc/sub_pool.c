@@ -372,10 +372,10 @@ static enum weir_status read_options(const struct weir_pool *parent, const struc
     *wanted = (struct weir_sub_pool_options){0};
     enum weir_status status = weir__pool_usable(parent, "weir_pool_create_sub");
     if (status != WEIR_OK) return status;
-    if (options == NULL || options->size < sizeof options->size || options->size > sizeof *options)
-        return WEIR__INVALID("weir_pool_create_sub: options->size must be sizeof(struct weir_sub_pool_options), %zu",
+    if (options != NULL && (options->size < sizeof options->size || options->size > sizeof *options))
+        return WEIR__INVALID("weir_pool_create_sub: options->size is %zu, expected %zu", options->size,
                              sizeof *options);
-    memcpy(wanted, options, options->size);
+    if (options != NULL) memcpy(wanted, options, options->size);
     if (parent->family->root != parent)
         return WEIR__INVALID("weir_pool_create_sub: '%s' is a sub-pool itself and can't have any", parent->name);
     if (wanted->name != NULL && (*wanted->name == 0 || strlen(wanted->name) >= WEIR__NAME_ROOM))

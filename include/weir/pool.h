@@ -225,7 +225,7 @@ struct weir_sub_pool_options {
     const char *name;   /* of 1 to 63 characters, for reports; NULL: "sub-pool" */
     bool graph;         /* for captured graphs: see below */
 };
-/* Creates a sub-pool of a pool that is none itself. A size that ends before `graph` is accepted, of programs with an older
+/* Creates a sub-pool of a pool that is none itself; options NULL: all defaults. A size that ends before `graph` is accepted, of programs with an older
  * header. It is destroyed by weir_pool_destroy, before its parent: to destroy a pool
  * that has sub-pools is an error, which is logged, and nothing happens.
  * Fails: as weir_pool_create. *out is NULL. */
@@ -364,7 +364,7 @@ WEIR_API enum weir_status weir_pool_get_stats(struct weir_pool *pool, struct wei
 WEIR_API enum weir_status weir_pool_reset_peaks(struct weir_pool *pool);
 /* Fills at most `room` entries; *count is how many streams there are.
  * Needs: stats[0].size, when there is room: entries lie that many bytes apart, so that a program and a library with headers
- * of different age agree. Fields that the program's header lacks are not written, those that the library lacks are 0.
+ * of different age agree. Fields that the program's header lacks are not written, those that the library lacks are 0. More than 65536 is refused.
  * Gives: every filled entry, with that size. Fails: WEIR_INVALID. */
 WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, struct weir_stream_stats *stats,
                                                      size_t room, size_t *count);

@@ -143,14 +143,18 @@ static void answers_need_a_place_to_go(void **state) {
     void *block = NULL;
     weir_event event = NULL;
     expect_invalid(weir_pool_get_stats(pool, &stats), "stats->size");
-    expect_invalid(weir_pool_get_stats(pool, NULL), "stats->size");
+    expect_invalid(weir_pool_get_stats(pool, NULL), "stats is NULL");
     expect_invalid(weir_pool_get_refusal(pool, &refusal), "refusal->size");
-    expect_invalid(weir_pool_get_stream_stats(pool, NULL, 0, NULL), "pool or count is NULL");
+    expect_invalid(weir_pool_get_stream_stats(pool, NULL, 0, NULL), "count is NULL");
     expect_invalid(weir_pool_get_stream_stats(pool, NULL, 4, &count), "room for 4");
     struct weir_stream_stats by_stream = {0};
     expect_invalid(weir_pool_get_stream_stats(pool, &by_stream, 1, &count), "stats[0].size is 0");
     by_stream.size = sizeof by_stream + 4;
     expect_invalid(weir_pool_get_stream_stats(pool, &by_stream, 1, &count), "stats[0].size is");
+    by_stream.size = (size_t)1 << 60; /* of a struct that nobody has set */
+    expect_invalid(weir_pool_get_stream_stats(pool, &by_stream, 1, &count), "stats[0].size is 1152921504606846976");
+    expect_invalid(weir_pool_get_stream_stats(NULL, &by_stream, 1, &count), "pool is NULL");
+    expect_invalid(weir_pool_get_refusal(pool, NULL), "refusal is NULL");
     expect_invalid(weir_pool_alloc(pool, 1, NULL, NULL), "out is NULL");
     expect_invalid(weir_pool_alloc(NULL, 1, NULL, &block), "pool is NULL");
     stats.size = sizeof stats;

@@ -17,6 +17,16 @@ static struct weir_pool *open_sub(struct weir_pool *parent, size_t pages) {
     return pool;
 }
 
+static void without_options_a_sub_pool_has_its_parents_limit(void **state) {
+    (void)state;
+    struct weir_pool *parent = open_pool(WEIR_POLICY_LATENCY, PAGES), *sub;
+    OK(weir_pool_create_sub(parent, NULL, &sub));
+    assert_int_equal(stats_of(sub).limit_bytes, PAGES * PAGE);
+    assert_string_equal(sub->name, "sub-pool");
+    close_pool(sub);
+    close_pool(parent);
+}
+
 static void refused(struct weir_pool *pool, size_t bytes, weir_stream stream) {
     struct weir_pool_refusal refusal = {.size = sizeof refusal};
     void *none = pool;
@@ -160,7 +170,8 @@ static void a_parent_is_not_destroyed_before_its_sub_pools(void **state) {
     options.size = 3;
     assert_int_equal(weir_pool_create_sub(parent, &options, &none), WEIR_INVALID);
     assert_int_equal(weir_pool_create_sub(NULL, &options, &none), WEIR_INVALID);
-    assert_int_equal(weir_pool_create_sub(parent, NULL, &none), WEIR_INVALID);
+    options.size = sizeof options;
+    assert_int_equal(weir_pool_create_sub(parent, &options, NULL), WEIR_INVALID);
     close_pool(sub);
     close_pool(parent);
 }
@@ -290,6 +301,7 @@ static void in_deterministic_mode_addresses_are_the_same_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_options_a_sub_pool_has_its_parents_limit),
         cmocka_unit_test(each_keeps_its_limit_and_all_keep_the_parents),
         cmocka_unit_test(what_a_sub_pool_left_is_there_for_the_others),
         cmocka_unit_test(what_is_idle_but_in_use_is_waited_for),
