@@ -21,11 +21,13 @@ static const struct weir__policy *find_policy(enum weir_policy name) {
 enum weir_status weir__limit_settle(const struct weir_pool *pool, struct weir__limit limit, size_t *bytes) {
     size_t wanted = limit.bytes;
     if (limit.fraction > 0) wanted = (size_t)(limit.fraction * (double)pool->capacity_bytes);
+    const char *written = limit.written, *colon = *written != 0 ? ": " : "";
     if (wanted > pool->capacity_bytes)
-        return WEIR__INVALID("the pool's limit of %zu bytes is above the device's capacity of %zu", wanted,
-                             pool->capacity_bytes);
+        return WEIR__INVALID("%s%sthe pool's limit of %zu bytes is above the device's capacity of %zu", written, colon,
+                             wanted, pool->capacity_bytes);
     if (wanted < pool->granule)
-        return WEIR__INVALID("the pool's limit of %zu bytes is below one page of %zu", wanted, pool->granule);
+        return WEIR__INVALID("%s%sthe pool's limit of %zu bytes is below one page of %zu%s", written, colon, wanted,
+                             pool->granule, limit.bytes == 1 ? "; the whole device is 1.0 or 100%" : "");
     *bytes = wanted - wanted % pool->granule;
     return WEIR_OK;
 }

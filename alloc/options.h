@@ -16,7 +16,8 @@
 
 struct weir__limit {
     size_t bytes;
-    double fraction; /* of the capacity; 0: `bytes` counts */
+    double fraction;   /* of the capacity; 0: `bytes` counts */
+    char written[300]; /* "<where>: limit:<value>", "" when the program gave it; the value's first characters */
 };
 
 struct weir__options {

@@ -39,11 +39,17 @@ static const char *where(const struct place *place, char room[static 200]) {
     return room;
 }
 
-/* "<where>: <key>:<value> <what is wrong with it>" */
+/* "<where>: <key>:<value>" */
+static const char *written(const struct place *place, char room[static 300]) {
+    char at[200];
+    snprintf(room, 300, "%s: %s%s%.80s", where(place, at), place->key, place->path == NULL ? ":" : " = ", place->value);
+    return room;
+}
+
+/* The same, and what is wrong with it. */
 static enum weir_status wrong(const struct place *place, const char *what) {
-    char room[200];
-    return WEIR__INVALID("%s: %s%s%.80s %s", where(place, room), place->key, place->path == NULL ? ":" : " = ",
-                         place->value, what);
+    char room[300];
+    return WEIR__INVALID("%s %s", written(place, room), what);
 }
 
 static enum weir_status unknown_key(const struct place *place) {
@@ -94,12 +100,14 @@ static enum weir_status read_limit(const struct place *place, struct weir__limit
         const double fraction = percent ? number / 100 : number;
         if (!(fraction > 0 && fraction <= 1)) return wrong(place, "must be above 0 and at most 1 (or 100%)");
         *limit = (struct weir__limit){.fraction = fraction};
+        written(place, limit->written); /* the capacity is not known yet */
         return WEIR_OK;
     }
     size_t bytes;
     if (!weir__parse_bytes(value, &bytes) || bytes == 0)
         return wrong(place, "is neither bytes (64M, 1.5GiB) nor a fraction (0.9, 90%)");
     *limit = (struct weir__limit){.bytes = bytes};
+    written(place, limit->written);
     return WEIR_OK;
 }
 
@@ -302,6 +310,7 @@ struct weir__options weir__options_default(void) {
         const struct place place = {.key = keys[i], .value = fallbacks[i]};
         if (*fallbacks[i] != 0) (void)read_value(&place, &options); /* the test of the list sees that all are good */
     }
+    options.limit.written[0] = 0;
     return options;
 }
 

@@ -94,6 +94,8 @@ static void a_malformed_file_is_refused_with_its_line(void **state) {
         {"policy = latency\n\npolcy = latency\n", ":3: unknown key 'polcy'; did you mean 'policy'?"},
         {"limit = lots", ":1: limit = lots is neither bytes"},
         {"limit = 0.5\nlimit\n", ":2: 'limit' is not key = value"},
+        {"policy = latency\nlimit = 100M # or so", ":2: limit = 100M: the pool's limit of 104857600 bytes is above"},
+        {"limit = 1", ":1: limit = 1: the pool's limit of 1 bytes is below one page of 16384; the whole device is 1.0"},
         {"movable = maybe # or not\n", ":1: movable = maybe is neither on nor off"},
         {"= 4\n", ":1: unknown key ''"},
         {"name =\n", ":1: name =  is empty"},
