@@ -159,6 +159,7 @@ struct weir_pool {
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     bool waited_out;                  /* so that the last refusal came of the wait limit */
     struct weir_pool_refusal refusal;
+    size_t refused_family_bytes; /* of its others' bytes */
     char refused_stream[32];
 };
 
@@ -212,6 +213,8 @@ void weir__per_stream_each_segment(const struct weir_pool *pool,
 size_t weir__device_free_bytes(const struct weir_pool *pool);
 /* Gives: what fills the device now; no asker: WEIR__SLOT_NONE. */
 struct weir_pool_refusal weir__parts(const struct weir_pool *pool, uint32_t slot, size_t free_bytes);
+/* Gives: how much of the others' bytes, of now, the other pools of the family hold. */
+size_t weir__parts_of_family(const struct weir_pool *pool, const struct weir_pool_refusal *parts);
 /* Counts and keeps a refusal. Gives: WEIR_OUT_OF_MEMORY, with a sentence. */
 enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request *request, size_t free_bytes);
 

@@ -45,19 +45,26 @@ struct weir_pool_refusal weir__parts(const struct weir_pool *pool, uint32_t slot
     return parts;
 }
 
+size_t weir__parts_of_family(const struct weir_pool *pool, const struct weir_pool_refusal *parts) {
+    return least(weir__family_others(pool), parts->others_bytes);
+}
+
 /* ---- the refusal ------------------------------------------------------------------------------------------------ */
 
 static enum weir_status say(const struct weir_pool *pool, const struct weir_pool_refusal *refusal) {
-    char waited[96] = "";
+    char waited[96] = "", family[64] = "";
+    if (pool->refused_family_bytes > 0)
+        snprintf(family, sizeof family, "%zu held by its family, ", pool->refused_family_bytes);
     if (pool->waited_out)
         snprintf(waited, sizeof waited, "; the wait limit of %g s passed with idle memory in use still",
                  (double)pool->wait_limit_ns * 1e-9);
     return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL,
                       "%zu bytes for %s can't be had: of %zu bytes, %zu are live, %zu idle on it, %zu idle on other "
-                      "streams, %zu not taken, %zu held by others%s%s (weir_pool_report has more)",
+                      "streams, %zu not taken, %s%zu held by others%s%s (weir_pool_report has more)",
                       refusal->asked_bytes, pool->refused_stream, refusal->limit_bytes, refusal->live_bytes,
-                      refusal->idle_asker_bytes, refusal->idle_others_bytes, refusal->untaken_bytes,
-                      refusal->others_bytes, pool->driver_refused ? ", since the driver had no more" : "", waited);
+                      refusal->idle_asker_bytes, refusal->idle_others_bytes, refusal->untaken_bytes, family,
+                      refusal->others_bytes - pool->refused_family_bytes,
+                      pool->driver_refused ? ", since the driver had no more" : "", waited);
 }
 
 enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request *request, size_t free_bytes) {
@@ -70,6 +77,7 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
     pool->waited_out = request->waited_out;
     pool->refusal = weir__parts(pool, request->slot, free_bytes);
+    pool->refused_family_bytes = weir__parts_of_family(pool, &pool->refusal);
     pool->refusal.asked_bytes = request->requested_bytes;
     pool->refusal.stream = weir__slot_stream(slot);
     pool->refusal.largest_idle_bytes = pool->policy->largest_idle(pool, request->slot);

@@ -36,8 +36,9 @@ static void add_line(struct text *text, const char *what, size_t bytes, size_t w
 
 /* ---- what fills the device -------------------------------------------------------------------------------------- */
 
-/* Parts that sum to the capacity. */
-static void add_parts(struct text *text, const struct weir_pool_refusal *parts, bool asked) {
+/* Parts that sum to the capacity; of what others hold, `family_bytes` are the family's. */
+static void add_parts(const struct weir_pool *pool, struct text *text, const struct weir_pool_refusal *parts,
+                      size_t family_bytes, bool asked) {
     const size_t whole = parts->capacity_bytes;
     add_line(text, "live", parts->live_bytes, whole);
     if (asked) add_line(text, "idle, on the asking stream", parts->idle_asker_bytes, whole);
@@ -45,7 +46,10 @@ static void add_parts(struct text *text, const struct weir_pool_refusal *parts, 
     add_line(text, "being moved", parts->moving_bytes, whole);
     add_line(text, "pages without an address", parts->unmapped_bytes, whole);
     add_line(text, "not taken from the driver", parts->untaken_bytes, whole);
-    add_line(text, "held by others", parts->others_bytes, whole);
+    if (family_bytes > 0)
+        add_line(text, pool->family->root == pool ? "held by its sub-pools" : "held by its parent's family",
+                 family_bytes, whole);
+    add_line(text, "held by others", parts->others_bytes - family_bytes, whole);
     if (parts->limit_bytes < whole) add_line(text, "free, but above the limit", parts->above_limit_bytes, whole);
     add_line(text, "all: the device's capacity", whole, whole);
 }
@@ -56,7 +60,7 @@ static void add_refusal(const struct weir_pool *pool, struct text *text) {
     add(text, "out of memory: %s for %s, in iteration %llu, with %s to use (%s, policy %s)\n",
         size_text(refusal->asked_bytes, asked), pool->refused_stream, (unsigned long long)refusal->iteration,
         size_text(refusal->limit_bytes, limit), pool->name, pool->policy->text);
-    add_parts(text, refusal, true);
+    add_parts(pool, text, refusal, pool->refused_family_bytes, true);
     add(text, "largest idle run: %s\n", size_text(refusal->largest_idle_bytes, largest));
     if (pool->waited_out)
         add(text, "the wait limit of %g s passed, and idle memory was in use still\n",
@@ -68,7 +72,7 @@ static void add_state(const struct weir_pool *pool, size_t free_bytes, struct te
     char limit[32];
     add(text, "%s: %s to use (policy %s), iteration %llu\n", pool->name, size_text(pool->limit_bytes, limit),
         pool->policy->text, (unsigned long long)pool->iteration);
-    add_parts(text, &parts, false);
+    add_parts(pool, text, &parts, weir__parts_of_family(pool, &parts), false);
 }
 
 /* ---- by stream -------------------------------------------------------------------------------------------------- */
@@ -108,17 +112,21 @@ static void add_costs(const struct weir_pool *pool, struct text *text) {
 
 static void add_limit_advice(const struct weir_pool *pool, struct text *text) {
     const struct weir_pool_refusal *refusal = &pool->refusal;
+    const size_t family_bytes = pool->refused_family_bytes, others_bytes = refusal->others_bytes - family_bytes;
     char room[32];
+    if (family_bytes > refusal->capacity_bytes / 20)
+        add(text, "  less in the other pools of the family, which share one limit: they hold %s\n",
+            size_text(family_bytes, room));
     if (refusal->limit_bytes < refusal->capacity_bytes)
         add(text, "  a higher limit: beyond it the device has %s free\n", size_text(refusal->above_limit_bytes, room));
     if (pool->driver_refused)
         add(text,
             "  fewer other users of the device: the driver had no more memory, though the limit was not reached; "
             "others hold %s\n",
-            size_text(refusal->others_bytes, room));
-    else if (refusal->others_bytes > refusal->capacity_bytes / 20)
+            size_text(others_bytes, room));
+    else if (others_bytes > refusal->capacity_bytes / 20)
         add(text, "  fewer other users of the device: other pools and programs hold %s\n",
-            size_text(refusal->others_bytes, room));
+            size_text(others_bytes, room));
 }
 
 static void add_advice(const struct weir_pool *pool, struct text *text) {

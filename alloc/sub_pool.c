@@ -151,6 +151,13 @@ size_t weir__family_excess(const struct weir_pool *pool) {
     return held > limit ? held - limit : 0;
 }
 
+size_t weir__family_others(const struct weir_pool *pool) {
+    lock(pool->family);
+    const size_t others = pool->family->held_bytes - pool->held_bytes;
+    unlock(pool->family);
+    return others;
+}
+
 void weir__family_set_limit(struct weir_pool *root) {
     struct weir__family *family = root->family;
     lock(family);

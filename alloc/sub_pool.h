@@ -63,6 +63,8 @@ void weir__family_unhold(struct weir_pool *pool, size_t bytes);
 /* What the family may still take, and what it holds above a lowered limit. */
 size_t weir__family_untaken(const struct weir_pool *pool);
 size_t weir__family_excess(const struct weir_pool *pool);
+/* What its other members hold. */
+size_t weir__family_others(const struct weir_pool *pool);
 /* After the root's limit has changed. */
 void weir__family_set_limit(struct weir_pool *root);
 /* (unlocks, keeps the turn) All members give back what the family holds above its limit, as far as it is idle and complete. */

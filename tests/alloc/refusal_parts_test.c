@@ -216,6 +216,28 @@ static void a_wait_limit_that_passed_is_told(void **state) {
     }
 }
 
+static void what_the_family_holds_is_not_others(void **state) {
+    (void)state;
+    struct weir_pool *parent = open_named("parent", WEIR_POLICY_LATENCY, 2000), *sub;
+    struct weir_pool *other = open_named("other", WEIR_POLICY_LATENCY, 100);
+    OK(weir_pool_create_sub(parent, NULL, &sub));
+    weir_stream stream = new_stream();
+    alloc(other, 50 * PAGE, stream);
+    alloc(parent, 640 * PAGE, stream);
+    alloc(sub, 1280 * PAGE, stream);
+    expect_report(parent,
+                  "  held by its sub-pools           20.00 MiB   31.2 %\n  held by others                 800.00 KiB");
+    expect_report(sub,
+                  "  held by its parent's family     10.00 MiB   15.6 %\n  held by others                 800.00 KiB");
+    assert_int_equal(refused(parent, 100 * PAGE, stream).others_bytes, 1330 * PAGE);
+    assert_non_null(strstr(weir_last_error()->message, "20971520 held by its family, 819200 held by others"));
+    expect_report(parent, "  held by its sub-pools           20.00 MiB");
+    expect_report(parent, "  less in the other pools of the family, which share one limit: they hold 20.00 MiB");
+    close_pool(sub);
+    close_pool(parent);
+    close_pool(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_free_above_the_limit_is_told_apart),
@@ -224,6 +246,7 @@ int main(void) {
         cmocka_unit_test(a_driver_without_an_answer_changes_nothing_else),
         cmocka_unit_test(a_refusal_in_a_host_function_asks_no_driver),
         cmocka_unit_test(a_report_ends_with_what_to_try),
+        cmocka_unit_test(what_the_family_holds_is_not_others),
         cmocka_unit_test(a_wait_limit_that_passed_is_told),
     };
     return cmocka_run_group_tests_name("refusal_parts", tests, NULL, NULL);
