@@ -52,11 +52,6 @@ bool weir__capture_may_close(const struct weir_pool *pool) {
 
 /* ---- routes ----------------------------------------------------------------------------------------------------- */
 
-static bool may_mean_no_context(CUresult code) {
-    return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-           code == CUDA_ERROR_DEINITIALIZED;
-}
-
 /* Asked as the program asks it, which harms no capture; the legacy stream never captures. A thread that names a stream has a
  * context as a rule, so that one call will do. Fails: WEIR_DRIVER when the driver is over. */
 static enum weir_status ask_whether_captures(const struct weir_pool *pool, weir_stream stream, bool *captures) {
@@ -65,7 +60,7 @@ static enum weir_status ask_whether_captures(const struct weir_pool *pool, weir_
     *captures = false;
     if (driver->stream_is_capturing == NULL || is_legacy(stream) || weir__in_host_function()) return WEIR_OK;
     CUresult code = driver->stream_is_capturing(stream, &state);
-    if (may_mean_no_context(code)) {
+    if (code != CUDA_SUCCESS) { /* of a context that is gone it may say that there is no such stream */
         const enum weir_status status = weir__device_enter(pool->device);
         if (status != WEIR_OK) return weir__is_over(status) ? status : WEIR_OK;
         code = driver->stream_is_capturing(stream, &state);

@@ -180,6 +180,10 @@ CUresult cuCtxSynchronize(void) {
 
 /* ---- their lives ------------------------------------------------------------------------------------------------ */
 
+static bool gone; /* atomic */
+
+bool emu_context_is_gone(void) { return __atomic_load_n(&gone, __ATOMIC_RELAXED); }
+
 static CUresult make_usable(CUcontext context) {
     static uint64_t last_id;
     context->id = ++last_id;
@@ -187,6 +191,7 @@ static CUresult make_usable(CUcontext context) {
     memset(context->limits, 0, sizeof context->limits);
     if (context->legacy == NULL) context->legacy = emu_queue_take(context, true);
     context->alive = context->legacy != NULL;
+    if (context->alive) __atomic_store_n(&gone, false, __ATOMIC_RELAXED);
     return context->alive ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -201,6 +206,7 @@ static CUresult take_down(CUcontext context) {
     emu_images_forget(context);
     context->alive = false;
     context->peers = 0;
+    __atomic_store_n(&gone, true, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 

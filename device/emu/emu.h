@@ -99,6 +99,8 @@ bool emu_device_exists(CUdevice device);
 bool emu_exiting(void);
 /* The calling thread's current context, or NULL. */
 CUcontext emu_current(void);
+/* True after a context was taken down, until one is made usable again. Needs no lock. */
+bool emu_context_is_gone(void);
 
 /* Set by the clock around a host function: entries are refused in it. */
 extern _Thread_local bool emu_in_host_function __attribute__((tls_model("initial-exec")));

@@ -26,7 +26,8 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     struct emu_queue *queue;
     struct emu_capture_state state;
     const bool is_default = stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-    if (status != NULL && !emu_capture_any() && emu_may_answer_at_once() && (!is_default || emu_current() != NULL)) {
+    if (status != NULL && !emu_capture_any() && emu_may_answer_at_once() && !emu_context_is_gone() &&
+        (!is_default || emu_current() != NULL)) {
         *status = CU_STREAM_CAPTURE_STATUS_NONE;
         return CUDA_SUCCESS;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the driver is shutting down, or the program has taken its context away, calls that give something back succeed, and
  * a driver that has said that it is shutting down is asked nothing more. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,26 @@ static void a_device_with_pools_is_not_closed(void **state) {
     finish_pool(pool);
 }
 
+static void a_device_that_was_reset_hands_out_nothing(void **state) {
+    (void)state;
+    struct things made = make_things();
+    struct weir_device *device = test_device();
+    CUresult (*reset)(CUdevice);
+    CUcontext context;
+    void *none, *library = dlopen(device->driver->path, RTLD_NOW | RTLD_NOLOAD);
+    *(void **)&reset = dlsym(library, "cuDevicePrimaryCtxReset_v2");
+    OK(weir_pool_free(made.pool, made.blocks[2], made.streams[0]));
+    assert_int_equal(reset(device->handle), CUDA_SUCCESS);
+    OK(weir_pool_free(made.pool, made.blocks[3], made.streams[0]));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_pool_alloc(made.pool, 512, made.streams[i], &none), WEIR_DRIVER);
+        assert_null(none);
+    }
+    weir_pool_destroy(made.pool);
+    assert_int_equal(device->driver->primary_context_retain(&context, device->handle), CUDA_SUCCESS); /* for the rest */
+    assert_int_equal(device->driver->primary_context_release(device->handle), CUDA_SUCCESS);
+}
+
 /* The last test: from here on the driver is asked nothing in this process. */
 static void a_driver_that_shuts_down_is_asked_once(void **state) {
     (void)state;
@@ -109,6 +130,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_that_give_back_succeed_without_a_context),
         cmocka_unit_test(a_device_with_pools_is_not_closed),
+        cmocka_unit_test(a_device_that_was_reset_hands_out_nothing),
         cmocka_unit_test(a_driver_that_shuts_down_is_asked_once),
     };
     return cmocka_run_group_tests_name("over", tests, NULL, NULL);
