@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool that all faces of a process share. */
+#ifndef WEIR_ALLOC_FACES_PROCESS_H
+#define WEIR_ALLOC_FACES_PROCESS_H
+
+#include "weir/faces.h"
+
+#define WEIR__MOST_DEVICES 64
+
+/* Gives: the pool if it has been made, without making it; else NULL. */
+struct weir_pool *weir__process_pool_made(int ordinal);
+/* The device that it is on, when it has been made. */
+struct weir_device *weir__process_device_made(int ordinal);
+/* The program has reset the device: its pool is no more, and the next use makes another one. */
+void weir__process_pool_forget(int ordinal);
+
+#endif
