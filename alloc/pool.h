@@ -349,6 +349,9 @@ void weir__pool_unknown(struct weir_pool *pool);
 /* Gives: the block that an address lies in. Fails: WEIR_INVALID, WEIR_OUT_OF_HOST_MEMORY. Needs: the pool's lock. */
 enum weir_status weir__find_block(struct weir_pool *pool, const char *call, const void *address,
                                   struct weir__extent **block);
+/* Whether an address is the pool's: of a block, or where there was or may be one. Without the pool's lock, but where policy
+ * or blocks that stand alone ask for a look. */
+WEIR_API bool weir__pool_has(struct weir_pool *pool, const void *address);
 /* Calls that hold a pool's lock now are past that when this returns. Needs: no pool's lock. */
 void weir__pools_pass(void);
 /* Says more of a call that failed with WEIR_INVALID, when what it named is a block of another pool. Needs: no pool's lock. */

@@ -62,9 +62,11 @@ enum weir_status weir__device_check(struct weir_device *device, CUresult code, c
  * their end. A stream made elsewhere may end unheard. add: false without host memory. take: true when it was one. */
 WEIR_API bool weir__device_add_stream(struct weir_device *device, weir_stream stream);
 WEIR_API bool weir__device_take_stream(struct weir_device *device, weir_stream stream);
-bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
+/* One that the program has made, and whose end weir will hear of. */
+WEIR_API bool weir__device_adopt_stream(struct weir_device *device, weir_stream stream);
+WEIR_API bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
 /* Gives: the number of another device whose stream it is; -1 when it is this one's, or made elsewhere. */
-int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream);
+WEIR_API int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream);
 /* Forgets those that a device that is being closed has left. */
 void weir__device_drop_streams(const struct weir_device *device);
 
@@ -82,7 +84,7 @@ void weir__device_unobserve(struct weir_device *device, struct weir__observer *o
 
 /* True in a child that was forked after a device had been opened: the driver's threads are not there, and locks may be held
  * for ever by threads that are not there either. Nothing of weir may be used; every call says so. */
-extern bool weir__is_forked;
+extern WEIR_API bool weir__is_forked;
 static inline bool weir__forked(void) { return weir__is_forked; }
 enum weir_status weir__fail_forked(void);
 

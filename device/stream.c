@@ -93,6 +93,12 @@ void weir__device_drop_streams(const struct weir_device *device) {
     pthread_mutex_unlock(&made_lock);
 }
 
+bool weir__device_adopt_stream(struct weir_device *device, weir_stream stream) {
+    if (!weir__device_add_stream(device, stream)) return false;
+    WEIR__DEVICE_TELL(device, stream_created, (told->self, stream));
+    return true;
+}
+
 enum weir_status weir_stream_create(struct weir_device *device, weir_stream *out) {
     if (out == NULL) return WEIR__INVALID("weir_stream_create needs a place for the stream, not NULL");
     weir_stream stream = NULL;

@@ -11,6 +11,7 @@ static struct process_pool {
     struct weir_device *device;
     struct weir_pool *pool; /* written under the lock, read without */
 } pools[WEIR__MOST_DEVICES];
+static int end; /* above the highest number that has been made */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Pages stay where they are unless the options say otherwise. */
@@ -29,14 +30,18 @@ static enum weir_status make(struct process_pool *at, int ordinal) {
     enum weir_status status = at->device != NULL ? WEIR_OK : weir_device_open(&options, &at->device);
     struct weir_pool *pool = NULL;
     if (status == WEIR_OK) status = create(at->device, &pool);
-    if (status == WEIR_OK) __atomic_store_n(&at->pool, pool, __ATOMIC_RELEASE);
-    return status;
+    if (status != WEIR_OK) return status;
+    __atomic_store_n(&at->pool, pool, __ATOMIC_RELEASE);
+    if (ordinal >= end) __atomic_store_n(&end, ordinal + 1, __ATOMIC_RELEASE);
+    return WEIR_OK;
 }
 
 struct weir_pool *weir__process_pool_made(int ordinal) {
     return ordinal < 0 || ordinal >= WEIR__MOST_DEVICES ? NULL
                                                         : __atomic_load_n(&pools[ordinal].pool, __ATOMIC_ACQUIRE);
 }
+
+int weir__process_pools_end(void) { return __atomic_load_n(&end, __ATOMIC_ACQUIRE); }
 
 struct weir_device *weir__process_device_made(int ordinal) {
     return weir__process_pool_made(ordinal) != NULL ? pools[ordinal].device : NULL;

@@ -8,10 +8,12 @@
 #define WEIR__MOST_DEVICES 64
 
 /* Gives: the pool if it has been made, without making it; else NULL. */
-struct weir_pool *weir__process_pool_made(int ordinal);
+WEIR_API struct weir_pool *weir__process_pool_made(int ordinal);
+/* All that have been made have smaller numbers. */
+WEIR_API int weir__process_pools_end(void);
 /* The device that it is on, when it has been made. */
-struct weir_device *weir__process_device_made(int ordinal);
+WEIR_API struct weir_device *weir__process_device_made(int ordinal);
 /* The program has reset the device: its pool is no more, and the next use makes another one. */
-void weir__process_pool_forget(int ordinal);
+WEIR_API void weir__process_pool_forget(int ordinal);
 
 #endif

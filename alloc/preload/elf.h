@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the process as the dynamic linker has loaded them. Nothing here calls dlsym, which the library itself stands
+ * before. */
+#ifndef WEIR_ALLOC_PRELOAD_ELF_H
+#define WEIR_ALLOC_PRELOAD_ELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The address of a function that an object of the C library (libc.so.6, libdl.so.2) defines, in its default version; NULL: none
+ * does. */
+void *weir__elf_libc(const char *symbol);
+
+/* Addresses [begin, end) of the loaded object that an address lies in; false: in none. */
+bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end);
+
+/* Calls to functions of `names` that the objects make which were loaded after the first `skip` objects go to `ours` from now on.
+ * Gives: how many were changed. For objects that find their names in themselves first (RTLD_DEEPBIND). */
+size_t weir__elf_redirect(size_t skip, const char *const *names, void *const *ours, size_t count);
+/* How many objects are loaded. */
+size_t weir__elf_count(void);
+
+#endif

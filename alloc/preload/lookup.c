@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways by which a program, or its runtime, finds the driver's entries: dlsym and dlvsym, and cuGetProcAddress. A look-up for
+ * anything but a hooked entry of the driver is made by the C library, for the caller: what it answers may depend on who
+ * calls ("next", the caller's own search path). So those are passed on by a jump, with the caller's return address in place. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "alloc/preload/elf.h"
+#include "alloc/preload/hooks.h"
+#include "alloc/preload/preload.h"
+#include "weir/weir.h"
+
+const struct weir__hook weir__hooks[] = {
+#define HOOK(symbol, name, version, own, parameters, arguments)                                                        \
+    {#symbol, #name, version, own, (weir__function *)symbol, offsetof(struct weir__real, symbol)},
+    WEIR__HOOK_LIST(HOOK)
+#undef HOOK
+};
+const size_t weir__hook_count = sizeof weir__hooks / sizeof *weir__hooks;
+
+/* ISO C has no cast between pointers to functions and to objects; POSIX promises that the bits are the same. */
+static void *object(weir__function *function) {
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return address;
+}
+
+static weir__function *function(void *address) {
+    weir__function *entry;
+    memcpy(&entry, &address, sizeof entry);
+    return entry;
+}
+
+/* ---- the C library's own ------------------------------------------------------------------------------------------ */
+
+typedef void *dlsym_fn(void *, const char *);
+typedef void *dlvsym_fn(void *, const char *, const char *);
+typedef void *dlopen_fn(const char *, int);
+
+/* Jumped to from assembler. Hidden, so that no other object's are meant. */
+__attribute__((visibility("hidden"))) dlsym_fn *weir__real_dlsym;
+__attribute__((visibility("hidden"))) dlvsym_fn *weir__real_dlvsym;
+__attribute__((visibility("hidden"))) dlopen_fn *weir__real_dlopen;
+
+static uintptr_t own_begin[2], own_end[2]; /* this library, and libweir */
+
+/* May be run by two threads at once, as both find the same. */
+static void find_libc(void) {
+    if (__atomic_load_n(&weir__real_dlopen, __ATOMIC_ACQUIRE) != NULL) return;
+    weir__elf_range(object((weir__function *)find_libc), &own_begin[0], &own_end[0]);
+    weir__elf_range(object((weir__function *)weir_version), &own_begin[1], &own_end[1]);
+    weir__real_dlsym = (dlsym_fn *)function(weir__elf_libc("dlsym"));
+    weir__real_dlvsym = (dlvsym_fn *)function(weir__elf_libc("dlvsym"));
+    __atomic_store_n(&weir__real_dlopen, (dlopen_fn *)function(weir__elf_libc("dlopen")), __ATOMIC_RELEASE);
+}
+
+static bool is_own(const void *caller) {
+    for (int i = 0; i < 2; i++)
+        if ((uintptr_t)caller >= own_begin[i] && (uintptr_t)caller < own_end[i]) return true;
+    return false;
+}
+
+/* ---- the driver's own --------------------------------------------------------------------------------------------- */
+
+#define DRIVER "libcuda.so.1"
+
+static struct weir__real real;
+static bool real_known;
+
+static void *find(void *driver, const char *symbol) { return weir__real_dlsym(driver, symbol); }
+
+static const struct weir__real *load_real(int mode) {
+    if (__atomic_load_n(&real_known, __ATOMIC_ACQUIRE)) return &real;
+    find_libc();
+    void *driver = weir__real_dlopen(DRIVER, RTLD_LAZY | mode);
+    if (driver == NULL) return NULL;
+    void *entry;
+#define FIND(symbol)                                                                                                   \
+    entry = find(driver, #symbol);                                                                                     \
+    memcpy(&real.symbol, &entry, sizeof entry);
+#define FIND_HOOKED(symbol, name, version, own, parameters, arguments) FIND(symbol)
+#define FIND_NEEDED(symbol, parameters)                                FIND(symbol)
+    WEIR__HOOK_LIST(FIND_HOOKED)
+    WEIR__NEEDED_LIST(FIND_NEEDED)
+#undef FIND_HOOKED
+#undef FIND_NEEDED
+#undef FIND
+    __atomic_store_n(&real_known, true, __ATOMIC_RELEASE);
+    return &real;
+}
+
+const struct weir__real *weir__real(void) { return load_real(RTLD_NOLOAD); }
+const struct weir__real *weir__real_needed(void) { return load_real(0); }
+
+static void *real_of(const struct weir__hook *hook) {
+    void *entry;
+    memcpy(&entry, (const char *)&real + hook->real, sizeof entry);
+    return entry;
+}
+
+/* ---- dlsym, dlvsym ------------------------------------------------------------------------------------------------ */
+
+static const struct weir__hook *hook_of(const char *symbol) {
+    if (symbol == NULL || symbol[0] != 'c' || symbol[1] != 'u') return NULL;
+    for (size_t i = 0; i < weir__hook_count; i++)
+        if (strcmp(weir__hooks[i].symbol, symbol) == 0) return &weir__hooks[i];
+    return NULL;
+}
+
+/* Gives: what a look-up is to answer; NULL: what the C library says. With an explicit handle that is looked at first, so that
+ * somebody's own function of the same name stays what it is. */
+static void *answer(void *handle, const char *symbol, void *found) {
+    const struct weir__hook *hook = hook_of(symbol);
+    if (hook == NULL || weir__real() == NULL || real_of(hook) == NULL) return NULL;
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return object(hook->ours);
+    return found == real_of(hook) ? object(hook->ours) : NULL;
+}
+
+#define FROM_ASSEMBLER __attribute__((visibility("hidden"), used))
+FROM_ASSEMBLER void *weir__answer_dlsym(void *handle, const char *symbol, const void *caller);
+FROM_ASSEMBLER void *weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller);
+FROM_ASSEMBLER void *weir__answer_dlopen(const char *path, int mode, const void *caller);
+
+void *weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
+    find_libc();
+    if (is_own(caller) || !weir__preload_on() || hook_of(symbol) == NULL) return NULL;
+    const bool by_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT;
+    return answer(handle, symbol, by_handle ? weir__real_dlsym(handle, symbol) : NULL);
+}
+
+void *weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {
+    find_libc();
+    if (is_own(caller) || !weir__preload_on() || hook_of(symbol) == NULL) return NULL;
+    const bool by_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT;
+    return by_handle ? answer(handle, symbol, weir__real_dlvsym(handle, symbol, version)) : NULL;
+}
+
+/* ---- dlopen ------------------------------------------------------------------------------------------------------- */
+
+/* Objects that find their names in themselves first find the C library's dlsym before ours. */
+void *weir__answer_dlopen(const char *path, int mode, const void *caller) {
+    find_libc();
+    if ((mode & RTLD_DEEPBIND) == 0 || is_own(caller) || !weir__preload_on()) return NULL;
+    const size_t before = weir__elf_count();
+    void *handle = weir__real_dlopen(path, mode);
+    if (handle == NULL) return NULL; /* the C library tries once more, for the caller: its search path may have it */
+    const char *names[weir__hook_count + 3];
+    void *ours[weir__hook_count + 3];
+    size_t count = 0;
+    for (; count < weir__hook_count; count++) {
+        names[count] = weir__hooks[count].symbol;
+        ours[count] = object(weir__hooks[count].ours);
+    }
+    names[count] = "dlsym", ours[count++] = object((weir__function *)dlsym);
+    names[count] = "dlvsym", ours[count++] = object((weir__function *)dlvsym);
+    names[count] = "dlopen", ours[count++] = object((weir__function *)dlopen);
+    weir__elf_redirect(before, names, ours, count);
+    return handle;
+}
+
+/* Each asks its answer_ function first, with the caller's address as the last argument; without an answer it becomes a jump to the
+ * C library's, with everything as the caller left it. */
+#if defined(__x86_64__)
+#define LOOK_UP(name, place_of_caller)                                                                                 \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n.p2align 4\n" #name ":\n"                            \
+            "endbr64\n push %rdi\n push %rsi\n push %rdx\n mov 24(%rsp), %" #place_of_caller "\n"                      \
+            "call weir__answer_" #name "\n pop %rdx\n pop %rsi\n pop %rdi\n test %rax, %rax\n jz 1f\n ret\n"           \
+            "1: jmp *weir__real_" #name "(%rip)\n.size " #name ", .-" #name "\n")
+LOOK_UP(dlsym, rdx);
+LOOK_UP(dlvsym, rcx);
+LOOK_UP(dlopen, rdx);
+#elif defined(__aarch64__)
+#define LOOK_UP(name, place_of_caller)                                                                                 \
+    __asm__(".text\n.globl " #name "\n.type " #name ", %function\n.p2align 4\n" #name ":\n"                            \
+            "hint #34\n stp x0, x1, [sp, #-32]!\n stp x2, x30, [sp, #16]\n mov " #place_of_caller ", x30\n"            \
+            "bl weir__answer_" #name "\n mov x16, x0\n ldp x2, x30, [sp, #16]\n ldp x0, x1, [sp], #32\n"               \
+            "cbz x16, 1f\n mov x0, x16\n ret\n"                                                                        \
+            "1: adrp x16, weir__real_" #name "\n ldr x16, [x16, #:lo12:weir__real_" #name "]\n br x16\n"               \
+            ".size " #name ", .-" #name "\n")
+LOOK_UP(dlsym, x2);
+LOOK_UP(dlvsym, x3);
+LOOK_UP(dlopen, x2);
+#else
+#error "how to pass a look-up on is not known for this processor"
+#endif
+
+/* ---- cuGetProcAddress --------------------------------------------------------------------------------------------- */
+
+/* Of the hooks of this name the newest that is not newer than what was asked for. */
+static const struct weir__hook *hook_for(const char *name, int version, bool own_stream) {
+    const struct weir__hook *best = NULL;
+    bool has_own = false;
+    for (size_t i = 0; i < weir__hook_count; i++)
+        has_own |= strcmp(weir__hooks[i].name, name) == 0 && weir__hooks[i].own_stream;
+    for (size_t i = 0; i < weir__hook_count; i++) {
+        const struct weir__hook *hook = &weir__hooks[i];
+        if (strcmp(hook->name, name) != 0 || hook->version > version || hook->own_stream != (own_stream && has_own))
+            continue;
+        if (best == NULL || hook->version > best->version) best = hook;
+    }
+    return best;
+}
+
+/* The driver's answer at the version that the hook is of. */
+static void *answer_at(const struct weir__real *driver, const char *name, int version, uint64_t flags) {
+    void *entry = NULL;
+    CUdriverProcAddressQueryResult status;
+    if (driver->cuGetProcAddress_v2 != NULL)
+        return driver->cuGetProcAddress_v2(name, &entry, version, flags, &status) == CUDA_SUCCESS ? entry : NULL;
+    return driver->cuGetProcAddress(name, &entry, version, flags) == CUDA_SUCCESS ? entry : NULL;
+}
+
+/* A driver may have a form of the entry that is newer than this library: that is another function, and is not replaced. */
+static void replace(const struct weir__real *driver, const char *name, void **entry, int version, uint64_t flags) {
+    const bool own_stream = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+    if (!weir__preload_on() || *entry == NULL || name[0] != 'c' || name[1] != 'u') return;
+    const struct weir__hook *hook = hook_for(name, version, own_stream);
+    if (hook == NULL) return;
+    if (answer_at(driver, name, hook->version, flags) == *entry)
+        *entry = object(hook->ours);
+    else
+        weir__preload_unknown(name, version);
+}
+
+CUresult cuGetProcAddress(const char *name, void **function, int version, uint64_t flags) {
+    const struct weir__real *driver = weir__real_needed();
+    if (driver == NULL || driver->cuGetProcAddress == NULL) return CUDA_ERROR_NOT_INITIALIZED;
+    const CUresult code = driver->cuGetProcAddress(name, function, version, flags);
+    if (code == CUDA_SUCCESS) replace(driver, name, function, version, flags);
+    return code;
+}
+
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
+                             CUdriverProcAddressQueryResult *status) {
+    const struct weir__real *driver = weir__real_needed();
+    if (driver == NULL || driver->cuGetProcAddress_v2 == NULL) return CUDA_ERROR_NOT_INITIALIZED;
+    const CUresult code = driver->cuGetProcAddress_v2(name, function, version, flags, status);
+    if (code == CUDA_SUCCESS) replace(driver, name, function, version, flags);
+    return code;
+}

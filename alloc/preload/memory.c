@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver's memory entries, served from the process's pools. */
+#include "alloc/pool.h"
+#include "alloc/preload/preload.h"
+
+static void *pointer(CUdeviceptr address) { return (void *)(uintptr_t)address; }
+
+/* Which calls these are stands in hooks.h: the driver is there when they are called. */
+#define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
+    const struct weir__real *driver = weir__real_needed();                                                             \
+    if ((driver) == NULL || (driver)->symbol == NULL) return CUDA_ERROR_NOT_INITIALIZED
+
+/* ---- whose a call is ---------------------------------------------------------------------------------------------- */
+
+struct weir_pool *weir__preload_owner(CUdeviceptr address) {
+    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
+        struct weir_pool *pool = weir__process_pool_made(ordinal);
+        if (pool != NULL && weir__pool_has(pool, pointer(address))) return pool;
+    }
+    return NULL;
+}
+
+CUresult weir__preload_code(enum weir_status status) {
+    switch (status) {
+    case WEIR_OK:
+        return CUDA_SUCCESS;
+    case WEIR_OUT_OF_MEMORY:
+    case WEIR_OUT_OF_HOST_MEMORY:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    case WEIR_NOT_SUPPORTED:
+        return weir__forked() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_NOT_SUPPORTED;
+    case WEIR_DRIVER:
+        return weir_last_error()->driver_code != 0 ? (CUresult)weir_last_error()->driver_code : CUDA_ERROR_UNKNOWN;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* ---- allocations -------------------------------------------------------------------------------------------------- */
+
+static CUresult give(enum weir_status status, void *block, CUdeviceptr *address) {
+    if (status == WEIR_OUT_OF_MEMORY) {
+        WEIR__COUNT(refused);
+        weir__log(WEIR__LOG_WARN, "preload: %s", weir_last_error()->message);
+    }
+    if (status == WEIR_OK) *address = (CUdeviceptr)(uintptr_t)block;
+    return weir__preload_code(status);
+}
+
+/* Nothing and nowhere are what the driver says they are. */
+static struct weir_pool *plain_pool(const struct weir__real *driver, const CUdeviceptr *address, size_t bytes) {
+    if (address == NULL || bytes == 0) return NULL;
+    if (weir__preload_plain_is_drivers()) {
+        WEIR__COUNT(foreign_option);
+        return NULL;
+    }
+    return weir__preload_pool(driver, true);
+}
+
+static CUresult plain(struct weir_pool *pool, CUdeviceptr *address, size_t bytes) {
+    void *block;
+    const enum weir_status status = weir_pool_alloc_any(pool, bytes, &block);
+    if (status == WEIR_OK) WEIR__COUNT(plain_allocs);
+    return give(status, block, address);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+    DRIVER_OR_FAIL(driver, cuMemAlloc_v2);
+    struct weir_pool *pool = plain_pool(driver, address, bytes);
+    return pool != NULL ? plain(pool, address, bytes) : driver->cuMemAlloc_v2(address, bytes);
+}
+
+#define PITCH ((size_t)512) /* of rows, in bytes, as on every device so far */
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+    DRIVER_OR_FAIL(driver, cuMemAllocPitch_v2);
+    const bool good = pitch != NULL && (element == 4 || element == 8 || element == 16);
+    const size_t row = width > SIZE_MAX - PITCH ? SIZE_MAX : (width + PITCH - 1) / PITCH * PITCH;
+    struct weir_pool *pool = good && height > 0 ? plain_pool(driver, address, width) : NULL;
+    if (pool == NULL) return driver->cuMemAllocPitch_v2(address, pitch, width, height, element);
+    const CUresult code = plain(pool, address, row > SIZE_MAX / height ? SIZE_MAX : row * height);
+    if (code == CUDA_SUCCESS) *pitch = row;
+    return code;
+}
+
+/* In a capture the allocation is to be a node of the graph. */
+static bool captures(const struct weir__real *driver, CUstream stream) {
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver->cuStreamIsCapturing != NULL && driver->cuStreamIsCapturing(stream, &state) == CUDA_SUCCESS &&
+           state != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static struct weir_pool *stream_pool(const struct weir__real *driver, const CUdeviceptr *address, size_t bytes,
+                                     CUstream stream) {
+    if (address == NULL || bytes == 0) return NULL;
+    struct weir_pool *pool = weir__preload_pool(driver, true);
+    if (pool == NULL) return NULL;
+    if (captures(driver, stream)) {
+        WEIR__COUNT(foreign_capture);
+        return NULL;
+    }
+    const int other = weir__device_stream_is_anothers(pool->device, stream);
+    return other < 0 ? pool : weir__process_pool_made(other);
+}
+
+static CUresult on_stream(struct weir_pool *pool, CUdeviceptr *address, size_t bytes, CUstream stream) {
+    void *block;
+    const enum weir_status status = weir_pool_alloc(pool, bytes, stream, &block);
+    if (status == WEIR_OK) WEIR__COUNT(stream_allocs);
+    return give(status, block, address);
+}
+
+/* The thread's own stream is meant by 0 where a program was built so. */
+static CUstream own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }
+
+CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
+    DRIVER_OR_FAIL(driver, cuMemAllocAsync);
+    struct weir_pool *pool = stream_pool(driver, address, bytes, stream);
+    return pool != NULL ? on_stream(pool, address, bytes, stream) : driver->cuMemAllocAsync(address, bytes, stream);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return cuMemAllocAsync(address, bytes, own(stream));
+}
+
+/* The device's default pool, and the one that stands in its place, are weir's to serve; others have properties of their own. */
+static bool is_usual_pool(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool) {
+    CUmemoryPool usual = NULL;
+    if (driver->cuDeviceGetDefaultMemPool == NULL ||
+        driver->cuDeviceGetDefaultMemPool(&usual, pool->device->handle) != CUDA_SUCCESS || usual != asked)
+        return false;
+    return true;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {
+    DRIVER_OR_FAIL(driver, cuMemAllocFromPoolAsync);
+    struct weir_pool *pool = stream_pool(driver, address, bytes, stream);
+    if (pool != NULL && !is_usual_pool(driver, from, pool)) {
+        WEIR__COUNT(foreign_pool);
+        pool = NULL;
+    }
+    return pool != NULL ? on_stream(pool, address, bytes, stream)
+                        : driver->cuMemAllocFromPoolAsync(address, bytes, from, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {
+    return cuMemAllocFromPoolAsync(address, bytes, from, own(stream));
+}
+
+/* ---- frees -------------------------------------------------------------------------------------------------------- */
+
+/* A plain free promises nothing of streams: all work queued by now is waited for, on the device. */
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuMemFree_v2);
+    struct weir_pool *pool = address == 0 ? NULL : weir__preload_owner(address);
+    if (pool == NULL) {
+        if (address != 0) WEIR__COUNT(foreign_frees);
+        return driver->cuMemFree_v2(address);
+    }
+    const enum weir_status status = weir_pool_free_any(pool, pointer(address));
+    if (status == WEIR_OK) WEIR__COUNT(plain_frees);
+    return weir__preload_code(status);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    DRIVER_OR_FAIL(driver, cuMemFreeAsync);
+    struct weir_pool *pool = address == 0 ? NULL : weir__preload_owner(address);
+    if (pool == NULL) {
+        if (address != 0) WEIR__COUNT(foreign_frees);
+        return driver->cuMemFreeAsync(address, stream);
+    }
+    const enum weir_status status = weir_pool_free(pool, pointer(address), stream);
+    if (status == WEIR_OK) WEIR__COUNT(stream_frees);
+    return weir__preload_code(status);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) { return cuMemFreeAsync(address, own(stream)); }
+
+/* ---- what a program can learn of its memory ----------------------------------------------------------------------- */
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* What is held and not live counts as free, and no more than the limit leaves: what a program could have from here on. */
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
+    DRIVER_OR_FAIL(driver, cuMemGetInfo_v2);
+    const CUresult code = driver->cuMemGetInfo_v2(free_bytes, total_bytes);
+    struct weir_pool *pool = code == CUDA_SUCCESS ? weir__preload_pool(driver, false) : NULL;
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    if (pool == NULL || free_bytes == NULL || weir_pool_get_stats(pool, &stats) != WEIR_OK) return code;
+    const size_t beyond = stats.live_bytes < stats.limit_bytes ? stats.limit_bytes - stats.live_bytes : 0;
+    *free_bytes = least(*free_bytes + (stats.held_bytes - stats.live_bytes), beyond);
+    return code;
+}
+
+/* The live block around an address of the pool's. */
+static bool find(struct weir_pool *pool, CUdeviceptr address, struct weir_block *block) {
+    *block = (struct weir_block){.size = sizeof *block};
+    return weir_pool_find(pool, pointer(address), block) == WEIR_OK;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuMemGetAddressRange_v2);
+    struct weir_pool *pool = weir__preload_owner(address);
+    struct weir_block block;
+    if (pool == NULL) return driver->cuMemGetAddressRange_v2(base, bytes, address);
+    if (!find(pool, address, &block)) return CUDA_ERROR_NOT_FOUND;
+    if (base != NULL) *base = (CUdeviceptr)(uintptr_t)block.start;
+    if (bytes != NULL) *bytes = block.requested_bytes;
+    return CUDA_SUCCESS;
+}
+
+/* Somebody is going to remember these addresses: their pages stay. */
+static CUresult keep_pages(struct weir_pool *pool, const struct weir_block *block) {
+    return weir__preload_code(weir_pool_register(pool, block->start, block->requested_bytes));
+}
+
+static bool remembers(CUpointer_attribute attribute) {
+    return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS || attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
+           attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+}
+
+/* To the driver the block is a part of something larger. */
+static void correct(void *data, CUpointer_attribute attribute, const struct weir_block *block) {
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+        *(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)block->start;
+    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)data = block->requested_bytes;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuPointerGetAttribute);
+    struct weir_pool *pool = weir__preload_owner(address);
+    struct weir_block block;
+    if (pool != NULL && !find(pool, address, &block)) return CUDA_ERROR_INVALID_VALUE; /* freed */
+    CUresult code = pool != NULL && remembers(attribute) ? keep_pages(pool, &block) : CUDA_SUCCESS;
+    if (code == CUDA_SUCCESS) code = driver->cuPointerGetAttribute(data, attribute, address);
+    if (pool != NULL && code == CUDA_SUCCESS) correct(data, attribute, &block);
+    return code;
+}
+
+/* Of memory that is nobody's the driver says nothing, and does not fail: so it is asked for an address of the host's instead. */
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuPointerGetAttributes);
+    struct weir_pool *pool = weir__preload_owner(address);
+    struct weir_block block;
+    const bool freed = pool != NULL && !find(pool, address, &block);
+    CUresult code = CUDA_SUCCESS;
+    for (unsigned i = 0; pool != NULL && !freed && attributes != NULL && i < count && code == CUDA_SUCCESS; i++)
+        if (remembers(attributes[i])) code = keep_pages(pool, &block);
+    if (code == CUDA_SUCCESS)
+        code =
+            driver->cuPointerGetAttributes(count, attributes, data, freed ? (CUdeviceptr)(uintptr_t)&block : address);
+    for (unsigned i = 0; pool != NULL && !freed && i < count && code == CUDA_SUCCESS; i++)
+        if (data[i] != NULL) correct(data[i], attributes[i], &block);
+    return code;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuPointerSetAttribute);
+    struct weir_pool *pool = weir__preload_owner(address);
+    struct weir_block block;
+    if (pool != NULL && !find(pool, address, &block)) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = pool != NULL ? keep_pages(pool, &block) : CUDA_SUCCESS;
+    return code == CUDA_SUCCESS ? driver->cuPointerSetAttribute(value, attribute, address) : code;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
+    DRIVER_OR_FAIL(driver, cuMemRetainAllocationHandle);
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
+    struct weir_pool *pool = weir__preload_owner(at);
+    struct weir_block block;
+    if (pool != NULL && !find(pool, at, &block)) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = pool != NULL ? keep_pages(pool, &block) : CUDA_SUCCESS;
+    return code == CUDA_SUCCESS ? driver->cuMemRetainAllocationHandle(handle, address) : code;
+}
+
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long flags) {
+    DRIVER_OR_FAIL(driver, cuMemGetHandleForAddressRange);
+    struct weir_pool *pool = weir__preload_owner(address);
+    struct weir_block block;
+    if (pool != NULL && !find(pool, address, &block)) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = pool != NULL ? keep_pages(pool, &block) : CUDA_SUCCESS;
+    return code == CUDA_SUCCESS ? driver->cuMemGetHandleForAddressRange(handle, address, bytes, type, flags) : code;
+}
+
+/* Legacy IPC knows whole allocations of the driver alone. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
+    DRIVER_OR_FAIL(driver, cuIpcGetMemHandle);
+    if (weir__preload_owner(address) == NULL) return driver->cuIpcGetMemHandle(handle, address);
+    weir__log(WEIR__LOG_ERROR, "preload: cuIpcGetMemHandle: memory of weir's pool has no legacy IPC handle; with "
+                               "WEIR_PRELOAD=plain:driver plain allocations are the driver's, and have");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}

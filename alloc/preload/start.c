@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library does when it is loaded and at exit: its options, and the summary that weir-run prints. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "alloc/pool.h"
+#include "alloc/preload/preload.h"
+
+struct weir__preload_counts weir__preload_counts;
+static bool off, plain_is_drivers;
+
+bool weir__preload_on(void) { return !off; }
+bool weir__preload_plain_is_drivers(void) { return plain_is_drivers; }
+
+void weir__preload_unknown(const char *name, int version) {
+    static bool said;
+    if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) return;
+    weir__log(
+        WEIR__LOG_WARN,
+        "preload: the driver's %s of version %d is not known here and goes to the driver; memory from it is not weir's",
+        name, version);
+}
+
+/* ---- whose a call is ---------------------------------------------------------------------------------------------- */
+
+static struct weir_pool *pool_of(int ordinal, CUcontext context) {
+    static bool failed[WEIR__MOST_DEVICES];
+    struct weir_pool *pool = NULL;
+    if (ordinal < 0 || ordinal >= WEIR__MOST_DEVICES || __atomic_load_n(&failed[ordinal], __ATOMIC_RELAXED))
+        return NULL;
+    if (weir_process_pool(ordinal, &pool) == WEIR_OK) return pool->device->context == context ? pool : NULL;
+    if (!weir__forked() && !__atomic_exchange_n(&failed[ordinal], true, __ATOMIC_RELAXED))
+        weir__log(WEIR__LOG_ERROR, "preload: device %d is left to the driver: %s", ordinal, weir_last_error()->message);
+    return NULL;
+}
+
+struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation) {
+    CUcontext context = NULL;
+    CUdevice device = 0;
+    if (off || driver->cuCtxGetCurrent == NULL || driver->cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
+        return NULL;
+    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
+        struct weir_pool *pool = weir__process_pool_made(ordinal);
+        if (pool != NULL && pool->device->context == context) return pool;
+    }
+    if (driver->cuCtxGetDevice == NULL || driver->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
+    struct weir_pool *pool = pool_of((int)device, context);
+    if (pool == NULL && allocation) {
+        if (weir__process_pool_made((int)device) != NULL)
+            WEIR__COUNT(foreign_context);
+        else
+            WEIR__COUNT(foreign_failed);
+    }
+    return pool;
+}
+
+/* ---- the summary -------------------------------------------------------------------------------------------------- */
+
+#define SUMMARY "WEIR_RUN_SUMMARY" /* a file to which each process appends one line when it ends */
+
+static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool first) {
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    if (weir_pool_get_stats(pool, &stats) != WEIR_OK) return;
+    fprintf(out, "%s{\"device\":%d", first ? "" : ",", ordinal);
+#define PUT_STAT(type, name, text) fprintf(out, ",\"" #name "\":%llu", (unsigned long long)stats.name);
+    WEIR_POOL_STATS_LIST(PUT_STAT)
+#undef PUT_STAT
+    fputs("}", out);
+}
+
+static void put_summary(FILE *out) {
+    bool first = true;
+    fprintf(out, "{\"pid\":%ld", (long)getpid());
+#define PUT_COUNT(name, text)                                                                                          \
+    fprintf(out, ",\"" #name "\":%llu",                                                                                \
+            (unsigned long long)__atomic_load_n(&weir__preload_counts.name, __ATOMIC_RELAXED));
+    WEIR__PRELOAD_COUNTS(PUT_COUNT)
+#undef PUT_COUNT
+    fputs(",\"pools\":[", out);
+    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
+        struct weir_pool *pool = weir__process_pool_made(ordinal);
+        if (pool == NULL) continue;
+        put_pool(out, ordinal, pool, first);
+        first = false;
+    }
+    fputs("]}\n", out);
+}
+
+/* One write, so that lines of processes that end at once do not mix. */
+static void write_summary(const char *path) {
+    char *line = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&line, &bytes);
+    if (out == NULL) return;
+    put_summary(out);
+    if (fclose(out) == 0) {
+        const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        if (file >= 0) {
+            if (write(file, line, bytes) != (ssize_t)bytes) weir__log(WEIR__LOG_ERROR, "preload: %s is full", path);
+            close(file);
+        }
+    }
+    free(line);
+}
+
+__attribute__((destructor)) static void at_exit(void) {
+    const char *path = getenv(SUMMARY);
+    if (!off && path != NULL && *path != 0 && !weir__forked()) write_summary(path);
+}
+
+/* ---- the options -------------------------------------------------------------------------------------------------- */
+
+/* A program with more rights than its user is left alone, whatever the user's environment says. */
+__attribute__((constructor)) static void at_start(void) {
+    const char *given = getenv("WEIR_PRELOAD");
+    if (getauxval(AT_SECURE) != 0) {
+        off = true;
+        return;
+    }
+    if (given == NULL || *given == 0 || strcmp(given, "on") == 0) return;
+    if (strcmp(given, "off") == 0)
+        off = true;
+    else if (strcmp(given, "plain:driver") == 0)
+        plain_is_drivers = true;
+    else if (strcmp(given, "plain:pool") != 0)
+        fprintf(stderr,
+                "weir: WEIR_PRELOAD=%s is not known: expected on, off, plain:pool or plain:driver; taken as on\n",
+                given);
+}
