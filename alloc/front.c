@@ -243,13 +243,14 @@ FAST bool is_peak(const struct weir__front *front, size_t bytes) {
            __atomic_load_n(&slot->peak_idle_bytes, __ATOMIC_RELAXED);
 }
 
-bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream) {
+bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream, size_t *requested_bytes) {
     struct weir__front *front = lock_front(pool, stream, false);
     if (front == NULL) return false;
     struct weir__extent *extent = weir__table_get(&front->own, (uintptr_t)block);
     const bool keep = extent != NULL && !extent->kept && (!extent->noted || may_tag(pool, extent)) &&
                       fits(front, extent->bytes) && !is_peak(front, extent->bytes);
     if (keep) {
+        if (requested_bytes != NULL) *requested_bytes = extent->requested_bytes;
         front->frees++;
         if (extent->noted) tag_notes(pool, front, extent);
         if (pool->device->watched) tell_taken_back(pool, extent, stream);

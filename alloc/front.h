@@ -75,9 +75,10 @@ struct weir__fronts {
 
 /* ---- without the pool's lock ------------------------------------------------------------------------------------ */
 
-/* An alloc or a free that the stream's front can do alone. False: it can't, nothing has changed. */
+/* An alloc or a free that the stream's front can do alone. False: it can't, nothing has changed.
+ * *requested_bytes: what was asked for, if it is not NULL. */
 bool weir__front_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
-bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream);
+bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream, size_t *requested_bytes);
 
 /* ---- under it ---------------------------------------------------------------------------------------------------- */
 

@@ -14,7 +14,8 @@
 
 /* ---- the lock, and frees from host functions -------------------------------------------------------------------- */
 
-static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot);
+static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot,
+                                  size_t *requested_bytes);
 
 enum weir_status weir__pool_usable(const struct weir_pool *pool, const char *call) {
     if (pool == NULL) return WEIR__INVALID("%s: pool is NULL", call);
@@ -43,7 +44,7 @@ bool weir__pool_take_inbox(struct weir_pool *pool) {
         struct weir__inbox_entry *next = entry->next;
         uint32_t slot;
         note_gone(pool, weir__table_get(&pool->blocks, entry->address), entry->stream);
-        if (take_back(pool, (void *)entry->address, entry->stream, &slot) != WEIR_OK)
+        if (take_back(pool, (void *)entry->address, entry->stream, &slot, NULL) != WEIR_OK)
             weir__log(WEIR__LOG_ERROR, "pool: a free in a host function: %s", weir_last_error()->message);
         free(entry);
         entry = next;
@@ -533,22 +534,24 @@ static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_
     put_back(pool, extent, slot);
 }
 
-static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot) {
+static enum weir_status take_back(struct weir_pool *pool, void *block, weir_stream stream, uint32_t *slot,
+                                  size_t *requested_bytes) {
     struct weir__extent *extent = weir__table_get(&pool->blocks, (uintptr_t)block);
     const char *call = stream == WEIR__ANY_STREAM ? "weir_pool_free_any" : "weir_pool_free";
     if (extent == NULL || weir__front_has(extent)) return no_block(call, block);
     enum weir_status status = slot_of(pool, call, stream, slot);
     if (status != WEIR_OK) return status;
+    if (requested_bytes != NULL) *requested_bytes = extent->requested_bytes;
     weir__trace_free(pool->trace, extent->number, stream, extent->home == *slot);
     release(pool, extent, *slot, NULL);
     return WEIR_OK;
 }
 
-static enum weir_status free_block(struct weir_pool *pool, void *block, weir_stream stream) {
+static enum weir_status free_block(struct weir_pool *pool, void *block, weir_stream stream, size_t *requested_bytes) {
     if (weir__in_host_function()) return leave_in_inbox(pool, block, stream);
     uint32_t slot;
     weir__pool_begin(pool);
-    enum weir_status status = take_back(pool, block, stream, &slot);
+    enum weir_status status = take_back(pool, block, stream, &slot, requested_bytes);
     if (status == WEIR_OK) {
         pool->policy->after_release(pool, slot);
         weir__charge(pool, slot);
@@ -557,14 +560,18 @@ static enum weir_status free_block(struct weir_pool *pool, void *block, weir_str
     return status;
 }
 
-enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
+enum weir_status weir__pool_free(struct weir_pool *pool, void *block, weir_stream stream, size_t *requested_bytes) {
     if (block == NULL) return WEIR_OK;
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free");
-    if (status == WEIR_OK && weir__front_free(pool, block, stream)) return WEIR_OK;
+    if (status == WEIR_OK && weir__front_free(pool, block, stream, requested_bytes)) return WEIR_OK;
     if (status == WEIR_OK) status = weir__check_stream("weir_pool_free", stream);
     if (status != WEIR_OK) return status;
     pool = weir__capture_home(pool, block);
-    return weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream));
+    return weir__explain(pool, "weir_pool_free", block, free_block(pool, block, stream, requested_bytes));
+}
+
+enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
+    return weir__pool_free(pool, block, stream, NULL);
 }
 
 enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block) {
@@ -572,7 +579,7 @@ enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block) {
     enum weir_status status = weir__pool_usable(pool, "weir_pool_free_any");
     if (status != WEIR_OK) return status;
     pool = weir__capture_home(pool, block);
-    return weir__explain(pool, "weir_pool_free_any", block, free_block(pool, block, WEIR__ANY_STREAM));
+    return weir__explain(pool, "weir_pool_free_any", block, free_block(pool, block, WEIR__ANY_STREAM, NULL));
 }
 
 /* ---- free after an event ---------------------------------------------------------------------------------------- */

@@ -330,6 +330,9 @@ enum weir_status weir__named_slot(struct weir_pool *pool, const char *call, weir
 enum weir_status weir__block_at(struct weir_pool *pool, const char *call, const void *block, struct weir__extent **out);
 /* What is given back is unused after its noted uses and what is queued on a slot, up to now. Needs: room for a tag. */
 void weir__put_tags(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot);
+/* weir_pool_free. Gives: what had been asked for; *requested_bytes is as it was where that is not known yet, in a host function.
+ * NULL: nobody asks. */
+enum weir_status weir__pool_free(struct weir_pool *pool, void *block, weir_stream stream, size_t *requested_bytes);
 /* The slot of a stream, made if there is none. WEIR__SLOT_NONE without host memory. */
 uint32_t weir__slot_for(struct weir_pool *pool, weir_stream stream);
 /* Makes room by forgetting slots whose streams are gone and whose work is complete. */

@@ -24,11 +24,13 @@
     X(device_total_memory, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                     \
     X(device_attribute, cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device))             \
     X(device_pci_bus_id, cuDeviceGetPCIBusId, (char *id, int room, CUdevice device))                                   \
+    X(device_can_access_peer, cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer))                       \
     X(primary_context_retain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
     X(primary_context_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                        \
     X(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                                          \
     X(context_pop, cuCtxPopCurrent_v2, (CUcontext * context))                                                          \
     X(context_current, cuCtxGetCurrent, (CUcontext * context))                                                         \
+    X(context_device, cuCtxGetDevice, (CUdevice * device))                                                             \
     X(context_synchronize, cuCtxSynchronize, (void))                                                                   \
     X(memory_info, cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes))                                       \
     X(memory_alloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                              \

@@ -11,7 +11,6 @@
 /* X(symbol, parameters) */
 #define EMU_CONTEXT_LIST(X)                                                                                            \
     X(cuCtxSetCurrent, (CUcontext context))                                                                            \
-    X(cuCtxGetDevice, (CUdevice * device))                                                                             \
     X(cuCtxDestroy_v2, (CUcontext context))                                                                            \
     X(cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                                   \
     X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))                                     \
@@ -37,7 +36,6 @@
     X(cuProfilerStart, (void))                                                                                         \
     X(cuProfilerStop, (void))                                                                                          \
     X(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope))    \
-    X(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer))                                               \
     X(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to))              \
     X(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                         \
     X(cuCtxDisablePeerAccess, (CUcontext peer))                                                                        \

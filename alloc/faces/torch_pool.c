@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/faces/torch_pool.h"
+
+#include <stdlib.h>
+
+#include "alloc/faces/face.h"
+#include "alloc/pool.h"
+
+struct torch_pool {
+    struct torch_pool *next;
+    int device;
+    struct weir_torch_pool id;
+    unsigned begun;            /* and not released yet */
+    struct weir_pool *graph;   /* its memory; NULL before the first capture */
+    weir_torch_filter *filter; /* NULL: not open */
+    void (*drop)(void *self);
+    void *self;
+    bool capturing;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* outside any pool's */
+static struct torch_pool *first;                         /* the one that was begun last first */
+unsigned weir__torch_pools_open, weir__torch_pools_left;
+
+static struct torch_pool **find(int device, struct weir_torch_pool id) {
+    struct torch_pool **link = &first;
+    while (*link != NULL &&
+           ((*link)->device != device || (*link)->id.first != id.first || (*link)->id.second != id.second))
+        link = &(*link)->next;
+    return link;
+}
+
+static void count(struct torch_pool *at, bool was) {
+    const bool is = at->filter != NULL || at->capturing;
+    if (is != was) __atomic_fetch_add(&weir__torch_pools_open, is ? 1u : UINT32_MAX, __ATOMIC_RELEASE);
+}
+
+/* The capture has ended, unless the driver says otherwise. */
+static void end_captures(void) {
+    for (struct torch_pool *at = first; at != NULL; at = at->next) {
+        if (!at->capturing || at->filter != NULL) continue;
+        if (weir_pool_capture_end(weir__process_pool_made(at->device), at->graph) != WEIR_OK) continue;
+        at->capturing = false;
+        count(at, true);
+    }
+}
+
+static bool has_blocks(struct weir_pool *graph) {
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    return weir_pool_get_stats(graph, &stats) == WEIR_OK && stats.live_blocks > 0;
+}
+
+/* Pools that are left go, where nothing of them is in use any more. */
+static void sweep(void) {
+    unsigned left = 0;
+    end_captures();
+    for (struct torch_pool **link = &first; *link != NULL;) {
+        struct torch_pool *at = *link;
+        const bool is_left = at->begun == 0 && at->filter == NULL;
+        if (!is_left || at->capturing || (at->graph != NULL && (weir__captures_any() || has_blocks(at->graph)))) {
+            left += is_left;
+            link = &at->next;
+            continue;
+        }
+        *link = at->next;
+        weir_pool_destroy(at->graph);
+        free(at);
+    }
+    __atomic_store_n(&weir__torch_pools_left, left, __ATOMIC_RELEASE);
+}
+
+void weir__torch_pools_sweep(void) {
+    if (weir__in_host_function()) return; /* another thread may wait for the device under the lock */
+    pthread_mutex_lock(&lock);
+    sweep();
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- begin, end, release ---------------------------------------------------------------------------------------- */
+
+static struct torch_pool *find_or_add(int device, struct weir_torch_pool id) {
+    struct torch_pool **link = find(device, id);
+    struct torch_pool *at = *link;
+    if (at != NULL)
+        *link = at->next;
+    else
+        at = calloc(1, sizeof *at);
+    if (at == NULL) return NULL;
+    at->device = device;
+    at->id = id;
+    at->next = first;
+    first = at;
+    return at;
+}
+
+static void close_pool(struct torch_pool *at) {
+    const bool was = at->filter != NULL || at->capturing;
+    if (at->filter != NULL && at->drop != NULL) at->drop(at->self);
+    at->filter = NULL;
+    count(at, was);
+}
+
+void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_filter *filter, void (*drop)(void *self),
+                           void *self) {
+    pthread_mutex_lock(&lock);
+    sweep();
+    struct torch_pool *at = filter == NULL ? NULL : find_or_add(device, id);
+    if (at != NULL) {
+        close_pool(at);
+        const bool was = at->capturing;
+        at->begun++;
+        at->filter = filter;
+        at->drop = drop;
+        at->self = self;
+        count(at, was);
+    } else {
+        weir__log(WEIR__LOG_ERROR, "weir_torch_begin_pool: no filter, or no host memory: a capture will be refused");
+        if (drop != NULL) drop(self);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void weir_torch_end_pool(int device, struct weir_torch_pool id) {
+    pthread_mutex_lock(&lock);
+    struct torch_pool *at = *find(device, id);
+    if (at != NULL) close_pool(at);
+    sweep();
+    pthread_mutex_unlock(&lock);
+}
+
+void weir_torch_release_pool(int device, struct weir_torch_pool id) {
+    pthread_mutex_lock(&lock);
+    struct torch_pool *at = *find(device, id);
+    if (at != NULL && at->begun > 0) at->begun--;
+    sweep();
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- requests --------------------------------------------------------------------------------------------------- */
+
+static bool captures(struct weir_pool *pool, weir_stream stream) {
+    const struct weir__driver *driver = pool->device->driver;
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver->stream_is_capturing != NULL && driver->stream_is_capturing(stream, &state) == CUDA_SUCCESS &&
+           state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+static enum weir_status join(struct torch_pool *at, struct weir_pool *pool, weir_stream stream) {
+    const struct weir_sub_pool_options options = {.size = sizeof options, .name = "PyTorch's graphs", .graph = true};
+    enum weir_status status = at->graph != NULL ? WEIR_OK : weir_pool_create_sub(pool, &options, &at->graph);
+    if (status == WEIR_OK) status = weir_pool_capture_begin(pool, at->graph, stream);
+    at->capturing = at->capturing || status == WEIR_OK;
+    return status;
+}
+
+void weir__torch_pools_join(struct weir_pool *pool, int device, weir_stream stream) {
+    if (stream == NULL || weir__in_host_function()) return; /* the legacy stream never captures */
+    pthread_mutex_lock(&lock);
+    struct torch_pool *at = first;
+    end_captures();
+    while (at != NULL && (at->filter == NULL || at->device != device || !at->filter(at->self, stream))) at = at->next;
+    if (at != NULL && !weir__is_captured(stream) && captures(pool, stream))
+        weir__face_ok("weir_torch_alloc", join(at, pool, stream));
+    pthread_mutex_unlock(&lock);
+}
