@@ -43,3 +43,12 @@ if(TARGET weir-offload)
 endif()
 
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# What a wheel carries (pyproject.toml): the libraries, side by side, and the modules.
+foreach(library weir weir-torch weir-preload)
+  if(TARGET ${library})
+    install(FILES $<TARGET_FILE:${library}> DESTINATION weir/lib RENAME lib${library}.so.0 COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
+file(GLOB modules "${PROJECT_SOURCE_DIR}/python/weir_*.py")
+install(FILES ${modules} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)

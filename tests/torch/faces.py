@@ -5,6 +5,7 @@ Kernels compute nothing there, so contents are made by copies and sets. One line
 usage: faces.py weir | native | pool | late      weir: as the process's allocator; native: PyTorch's own, the same steps; pool: a MemPool
 whose segments come from weir; late: install() after CUDA has been used
 weir and native say what was live and held at the peak of the random steps."""
+import ctypes
 import gc
 import os
 import random
@@ -195,6 +196,19 @@ def ten_thousand_random_steps():
     return f"{MODE}: peak live {most_live}, peak held {most_held}, {most_held / most_live:.3f}"
 
 
+class Counts(ctypes.Structure):
+    """struct weir_emu_counts (device/emu/emu_abi.h)."""
+    _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in (
+        "calls", "operations", "idle_kernels", "unwatched", "reports", "faults", "unsupported_calls")]
+
+
+def the_watch_has_found_nothing():
+    counts = Counts(size=ctypes.sizeof(Counts))
+    assert ctypes.CDLL("libcuda.so.1").weirEmuCounts(ctypes.byref(counts)) == 0
+    assert counts.reports == 0, f"{counts.reports} reports"
+    return f"{counts.operations} operations"
+
+
 # ---- weir as the process's allocator -----------------------------------------------------------------------------------
 
 
@@ -292,4 +306,5 @@ if MODE == "weir":
 for function in CHECKS[MODE]:
     check(function)
     give_all_back()
+check(the_watch_has_found_nothing)
 sys.exit(1 if failures else 0)

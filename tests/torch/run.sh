@@ -3,7 +3,8 @@
 # usage: tests/torch/run.sh [BUILD]      (BUILD: build folder, default build)
 #
 # Runs PyTorch as pip has it, a CUDA build, over the emulated driver and runtime: check.py, with expandable segments off and
-# on, under the real and the virtual clock. By hand only, never in the test run: it downloads about 1.1 GB into a
+# on, under the real and the virtual clock; faces.py, on weir as `pip install .` has it and on PyTorch's own allocator, under the watch. By
+# hand only, never in the test run: it downloads about 1.1 GB into a
 # temporary folder (3 GB), which it removes, and takes 5 minutes. torch comes without its dependencies; of NVIDIA's
 # libraries only those are fetched that the CUDA toolkit (CUDA_HOME, else /usr/local/cuda) lacks or has too old.
 #   TORCH=FOLDER   a virtual environment to use, made there when it is not there yet, and kept
@@ -35,5 +36,13 @@ for clock in real virtual; do
             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:$expandable \
             timeout 300 "$venv/bin/python" "$ROOT/tests/torch/check.py" || status=1
     done
+done
+
+echo "---- weir's faces"
+[ -n "${folder:-}" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }
+"$venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder/weir" "$ROOT"
+export PYTHONPATH=$folder/weir WEIR_HEADERS=$ROOT/include WEIR_EMU=profile:h100,capacity:1G,watch:on WEIR_LOG=${WEIR_LOG:-error}
+for mode in weir native pool late; do
+    timeout 300 "$venv/bin/python" "$ROOT/tests/torch/faces.py" $mode || status=1
 done
 exit $status
