@@ -391,6 +391,20 @@ struct weir__choice weir__ladder_behind(struct weir_pool *pool, const struct wei
 
 /* ---- requests that name no stream: none can wait on the device, so what they get is complete --------------------- */
 
+/* The driver's plain free waits for the device, so a host that frees without a stream never gets far ahead of it. Here it may: by as
+ * much as is live, and what a mark is made for. Beyond that it waits, or each request would take new pages until none are left. */
+static bool wait_for_unnamed(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                             struct weir__choice *choice) {
+    const struct weir__slot *unnamed = pool->order.slots[pool->order.any];
+    (void)seen;
+    const size_t ahead = pool->live_bytes + WEIR__MARK_GRANULES * pool->granule;
+    if (unnamed->idle_bytes <= ahead || request->waited_in_vain) return false;
+    struct weir__extent *extent = weir__index_at_least(&unnamed->idle[0], request->bytes, 0);
+    choice->may_go_on = true;
+    return extent != NULL && fits(pool, request, extent) &&
+           weir__order_extent_can_be_waited_for(&pool->order, extent) && wait_on_host(extent, choice);
+}
+
 /* Pages of complete idle extents. */
 static bool move_complete(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
                           struct weir__choice *choice) {
@@ -445,9 +459,8 @@ static step_fn *const latency_steps[] = {as_before,     take_ordered,   take_dra
 static step_fn *const footprint_steps[] = {
     as_before,      take_ordered,   take_drained, return_ordered,  take_likely, take_complete,
     wait_on_device, take_new_pages, move_pages,   give_pages_back, NULL};
-static step_fn *const any_steps[] = {as_before,      take_ordered,    take_drained,
-                                     return_ordered, take_complete,   move_complete,
-                                     wait_in_place,  give_pages_back, NULL};
+static step_fn *const any_steps[] = {as_before,        take_ordered,  take_drained,  return_ordered,  take_complete,
+                                     wait_for_unnamed, move_complete, wait_in_place, give_pages_back, NULL};
 
 /* What was freed in the same capture on the same stream, and new pages: nothing is asked of the device. */
 static step_fn *const graph_steps[] = {as_before, take_ordered, take_drained, take_new_pages, NULL};

@@ -60,6 +60,7 @@ struct weir__request {
     uint64_t deadline_ns; /* of all host waits together; 0 before the first */
     bool host_waited;     /* and is counted so */
     bool waited_out;      /* the wait limit passed, and what was waited for was in use still */
+    bool waited_in_vain;  /* for memory that it can do without */
     struct weir__waiter waiter;
 };
 
@@ -261,6 +262,7 @@ struct weir__choice {
     struct weir__window window;
     size_t spare, created; /* pages to take from the spare ones, and to create; donors give the rest */
     enum weir__use use;    /* what the window was looked for with */
+    bool may_go_on;        /* WEIR__WAIT_HOST: there is more to try if that fails */
 };
 
 struct weir__choice weir__ladder_next(struct weir_pool *pool, const struct weir__request *request);

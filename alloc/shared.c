@@ -112,7 +112,8 @@ static enum weir_status take_step(struct weir_pool *pool, struct weir__request *
         return status == WEIR_OK && given_back > 0 ? WEIR_NOT_READY : WEIR_OUT_OF_MEMORY;
     case WEIR__WAIT_HOST:
         status = weir__wait_on_host(pool, request, choice->idle);
-        return status == WEIR_OK ? WEIR_NOT_READY : status;
+        request->waited_in_vain |= status == WEIR_OUT_OF_MEMORY;
+        return status == WEIR_OK || (status == WEIR_OUT_OF_MEMORY && choice->may_go_on) ? WEIR_NOT_READY : status;
     case WEIR__NO_DRIVER:
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                           "%zu bytes can't be allocated inside a host function: it would take a driver call",

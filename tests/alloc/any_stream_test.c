@@ -298,6 +298,42 @@ static void a_request_beside_memory_in_use_takes_none_of_it(void **state) {
 
 /* ---- policy per-stream ------------------------------------------------------------------------------------------ */
 
+/* Freed memory counts as in use until the host has seen otherwise, so each round finds nothing of what the round before freed. */
+static void a_host_that_runs_ahead_takes_about_twice_what_is_live(void **state) {
+    enum { SIZES = 4, LARGEST = 64, LIVE = 2 * LARGEST - LARGEST / 8, ROUNDS = 200, MARK = WEIR__MARK_GRANULES };
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 2000);
+    for (int round = 0; round < ROUNDS; round++) {
+        void *block[SIZES];
+        for (int i = 0; i < SIZES; i++) block[i] = alloc_any(pool, (LARGEST >> i) * PAGE);
+        for (int i = 0; i < SIZES; i++) OK(weir_pool_free_any(pool, block[i]));
+    }
+    assert_in_range(stats_of(pool).peak_held_bytes / PAGE, LIVE, 2 * LIVE + MARK + LARGEST);
+    finish(pool);
+}
+
+/* More than that when the wait is too long, or not to be made. */
+static void a_wait_that_is_not_needed_refuses_nothing(void **state) {
+    enum { BLOCK = WEIR__MARK_GRANULES + 8 };
+    (void)state;
+    struct weir_pool_options options = {
+        .size = sizeof options, .limit_bytes = 3 * BLOCK * PAGE, .wait_limit_ns = 1000000u, .trace_path = ""};
+    struct weir_pool *pool = NULL;
+    OK(weir_pool_create(test_device(), &options, &pool));
+    weir_stream s = driver_stream(CU_STREAM_NON_BLOCKING);
+    void *p = alloc_any(pool, BLOCK * PAGE);
+    struct gate *gate = put_gate(s);
+    queue_fill(s, p, PAGE, 0xAA);
+    OK(weir_pool_free_any(pool, p));
+    void *q = alloc_any(pool, BLOCK * PAGE);
+    assert_ptr_not_equal(p, q);
+    assert_int_equal(stats_of(pool).host_waits, 1);
+    OK(weir_pool_free_any(pool, q));
+    open_gate(gate);
+    finish(pool);
+    end_driver_stream(s);
+}
+
 static void per_stream_keeps_a_block_back_until_all_has_passed(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 10);
@@ -427,6 +463,8 @@ int main(void) {
         cmocka_unit_test(a_request_without_a_stream_is_given_nothing_that_is_in_use),
         cmocka_unit_test(a_request_smaller_than_a_page_waits_for_a_piece_that_fits),
         cmocka_unit_test(a_request_beside_memory_in_use_takes_none_of_it),
+        cmocka_unit_test(a_host_that_runs_ahead_takes_about_twice_what_is_live),
+        cmocka_unit_test(a_wait_that_is_not_needed_refuses_nothing),
         cmocka_unit_test(per_stream_keeps_a_block_back_until_all_has_passed),
         cmocka_unit_test(no_capture_is_touched),
         cmocka_unit_test(wrong_calls_are_refused_and_change_nothing),
