@@ -9,6 +9,7 @@ foreach(library weir-offload weir-torch)
   endif()
 endforeach()
 install(TARGETS ${WEIR_TARGETS} EXPORT weir LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS weir-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # loaded, never linked
 install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET weir-demo)
   install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/weir FILES_MATCHING PATTERN "*.yaml")

@@ -8,25 +8,13 @@
 #include <stdint.h>
 
 #include "alloc/faces/process.h"
+#include "alloc/preload/counts.h"
 #include "alloc/preload/hooks.h"
 
 /* False: every call goes to the driver (WEIR_PRELOAD=off, or a program with more rights than its user). */
 bool weir__preload_on(void);
 
-/* What happened, for the summary; each counted by any thread. X(name, text) */
-#define WEIR__PRELOAD_COUNTS(X)                                                                                        \
-    X(plain_allocs, "plain allocations served")                                                                        \
-    X(plain_frees, "plain frees")                                                                                      \
-    X(stream_allocs, "stream-ordered allocations served")                                                              \
-    X(stream_frees, "stream-ordered frees")                                                                            \
-    X(foreign_context, "allocations left to the driver: in a context of the program's own")                            \
-    X(foreign_capture, "allocations left to the driver: in a graph's capture")                                         \
-    X(foreign_pool, "allocations left to the driver: from a memory pool of the program's own")                         \
-    X(foreign_option, "allocations left to the driver: plain ones, by option")                                         \
-    X(foreign_failed, "allocations left to the driver: weir has no pool for the device")                               \
-    X(foreign_frees, "frees of memory that is not weir's")                                                             \
-    X(refused, "requests answered with out of memory")
-
+/* What happened, for the summary; each counted by any thread. */
 struct weir__preload_counts {
 #define WEIR__PRELOAD_COUNT(name, text) uint64_t name;
     WEIR__PRELOAD_COUNTS(WEIR__PRELOAD_COUNT)
@@ -44,6 +32,8 @@ void weir__preload_unknown(const char *name, int version);
 /* The pool of the device whose primary context is current. NULL: the call is the driver's business; the reason is counted, if
  * it is an allocation. */
 struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation);
+/* A pool is about to end before the process does: the summary has it as it is now. */
+void weir__preload_pool_ends(int ordinal, struct weir_pool *pool);
 /* The pool that an address belongs to, live or not; NULL: it is not weir's. */
 struct weir_pool *weir__preload_owner(CUdeviceptr address);
 /* The driver's code for a call of weir's that failed in this thread. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the library does when it is loaded and at exit: its options, and the summary that weir-run prints. */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +66,7 @@ struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool alloc
 
 static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool first) {
     struct weir_pool_stats stats = {.size = sizeof stats};
-    if (weir_pool_get_stats(pool, &stats) != WEIR_OK) return;
+    (void)weir_pool_get_stats(pool, &stats); /* of the process that made it, it fails for none */
     fprintf(out, "%s{\"device\":%d", first ? "" : ",", ordinal);
 #define PUT_STAT(type, name, text) fprintf(out, ",\"" #name "\":%llu", (unsigned long long)stats.name);
     WEIR_POOL_STATS_LIST(PUT_STAT)
@@ -72,15 +74,48 @@ static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool first)
     fputs("}", out);
 }
 
+/* Pools that ended before the process: their parts of the line, in host memory that is this process's to its end. */
+static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *ended;
+
+void weir__preload_pool_ends(int ordinal, struct weir_pool *pool) {
+    char *text = NULL;
+    size_t bytes = 0;
+    pthread_mutex_lock(&ended_lock);
+    FILE *out = open_memstream(&text, &bytes);
+    if (out != NULL) {
+        fputs(ended != NULL ? ended : "", out);
+        put_pool(out, ordinal, pool, ended == NULL);
+        if (fclose(out) == 0) {
+            free(ended);
+            ended = text;
+        }
+    }
+    pthread_mutex_unlock(&ended_lock);
+}
+
+static void put_command(FILE *out) {
+    fputs(",\"command\":\"", out);
+    for (const char *at = program_invocation_short_name; *at != 0; at++) {
+        const unsigned char byte = (unsigned char)*at;
+        fprintf(out, byte < ' ' ? "\\u%04x" : byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
+    }
+    fputs("\"", out);
+}
+
 static void put_summary(FILE *out) {
-    bool first = true;
     fprintf(out, "{\"pid\":%ld", (long)getpid());
+    put_command(out);
 #define PUT_COUNT(name, text)                                                                                          \
     fprintf(out, ",\"" #name "\":%llu",                                                                                \
             (unsigned long long)__atomic_load_n(&weir__preload_counts.name, __ATOMIC_RELAXED));
     WEIR__PRELOAD_COUNTS(PUT_COUNT)
 #undef PUT_COUNT
     fputs(",\"pools\":[", out);
+    pthread_mutex_lock(&ended_lock);
+    bool first = ended == NULL;
+    fputs(ended != NULL ? ended : "", out);
+    pthread_mutex_unlock(&ended_lock);
     for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
         struct weir_pool *pool = weir__process_pool_made(ordinal);
         if (pool == NULL) continue;

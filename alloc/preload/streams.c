@@ -44,7 +44,11 @@ CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 /* All that was in the context is gone: weir's pool first, so that it gives back what it has. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     DRIVER_OR_FAIL(driver, cuDevicePrimaryCtxReset_v2);
-    if (!weir__forked()) weir__process_pool_forget((int)device);
+    struct weir_pool *pool = weir__forked() ? NULL : weir__process_pool_made((int)device);
+    if (pool != NULL) {
+        weir__preload_pool_ends((int)device, pool);
+        weir__process_pool_forget((int)device);
+    }
     return driver->cuDevicePrimaryCtxReset_v2(device);
 }
 

@@ -26,7 +26,6 @@
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                      \
     X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                          \
     X(cuCtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                                           \
-    X(cuCtxSynchronize, cuCtxSynchronize, (void))                                                                      \
     X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                                \
     X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                                                  \
     X(cuMemGetInfo, cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes))                                      \

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir-run: runs an unchanged program with libweir-preload.so loaded before its own libraries. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "library.h"
+#include "options.h"
+#include "summary.h"
+#include "weir/weir.h"
+
+enum { EXIT_BAD_INPUT = 2 };
+
+static int say(const char *sentence, int status) {
+    fprintf(stderr, "weir-run: %s\n", sentence);
+    return status;
+}
+
+/* ---- the program's environment ------------------------------------------------------------------------------------ */
+
+/* NAME=first SEPARATOR what was there. */
+static bool put_before(const char *name, const char *first, char separator) {
+    const char *there = getenv(name);
+    char *both = NULL;
+    if (there == NULL || *there == 0) return setenv(name, first, 1) == 0;
+    if (asprintf(&both, "%s%c%s", first, separator, there) < 0) return false;
+    const bool good = setenv(name, both, 1) == 0;
+    free(both);
+    return good;
+}
+
+/* Of two values of a key the later one counts: the environment's, then --pool's, then those with options of their own. */
+static bool set_pool_options(const struct options *options) {
+    const char *there = getenv("WEIR_OPTIONS");
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s%s%s%s%s", there != NULL ? there : "", options->pool != NULL ? "," : "",
+                 options->pool != NULL ? options->pool : "", options->policy != NULL ? ",policy:" : "",
+                 options->policy != NULL ? options->policy : "", options->limit != NULL ? ",limit:" : "",
+                 options->limit != NULL ? options->limit : "") < 0)
+        return false;
+    const bool good = setenv("WEIR_OPTIONS", text[0] == ',' ? text + 1 : text, 1) == 0;
+    free(text);
+    return good;
+}
+
+static bool set_environment(const struct options *options, const struct library *library, const char *summary) {
+    char plain[32];
+    bool good = put_before("LD_PRELOAD", library->path, ':') && setenv("WEIR_RUN_SUMMARY", summary, 1) == 0;
+    if (options->pool != NULL || options->policy != NULL || options->limit != NULL)
+        good = good && set_pool_options(options);
+    if (options->plain != NULL) {
+        snprintf(plain, sizeof plain, "plain:%s", options->plain);
+        good = good && setenv("WEIR_PRELOAD", plain, 1) == 0;
+    }
+    if (options->trace != NULL) good = good && setenv("WEIR_TRACE", options->trace, 1) == 0;
+    good = good && setenv("WEIR_LOG", options->log != NULL ? options->log : "warn", options->log != NULL) == 0;
+    if (options->device != NULL) good = good && setenv("WEIR_DEVICE", options->device, 1) == 0;
+    if (options->device != NULL && strcmp(options->device, "emulated") == 0)
+        good = good && put_before("LD_LIBRARY_PATH", library->driver, ':');
+    return good;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------ */
+
+static void tell(const struct options *options, const char *summary, int status, FILE *json) {
+    char *lines = summary_read(summary);
+    if (lines == NULL) {
+        say("no host memory for the summary", 0);
+        return;
+    }
+    if (!options->quiet) summary_words(lines, stderr);
+    if (json != NULL) summary_json(lines, options->program[0], status, json);
+    free(lines);
+}
+
+/* Gives: the program's status. */
+static int run(const struct options *options, const struct library *library, const char *path, FILE *json) {
+    char summary[300], why[4400] = "";
+    snprintf(summary, sizeof summary, "%s/summary", library->folder);
+    const int file = open(summary, O_CREAT | O_WRONLY | O_CLOEXEC | O_EXCL, 0600);
+    if (file < 0) return say(strerror(errno), EXIT_FAILURE);
+    close(file);
+    if (!set_environment(options, library, summary)) return say("no host memory for the environment", EXIT_FAILURE);
+    const int status = child_run(path, options->program, why, sizeof why);
+    if (why[0] != 0) return say(why, status);
+    tell(options, summary, status, json);
+    return status;
+}
+
+static int run_program(const struct options *options, FILE *json) {
+    static struct library library;
+    char path[4096], why[4600];
+    int status = EXIT_FAILURE;
+    if (!program_find(options->program[0], path, sizeof path, &status, why, sizeof why)) return say(why, status);
+    const char *refuses = program_refuses(path);
+    if (refuses != NULL) {
+        snprintf(why, sizeof why, "%s %s: weir sees none of its calls", path, refuses);
+        say(why, 0);
+    }
+    const bool open = library_open(&library, why, sizeof why);
+    if (!open)
+        say(why, 0);
+    else if (options->device != NULL && strcmp(options->device, "emulated") == 0 && library.driver[0] == 0)
+        say("--device emulated: the emulated driver is not installed beside the library", 0);
+    else
+        status = run(options, &library, path, json);
+    if (library.folder[0] != 0) library_close(&library);
+    return status;
+}
+
+int main(int count, char **argument) {
+    struct options options;
+    char why[400];
+    FILE *json = NULL;
+    if (!options_read(&options, count, argument, why, sizeof why)) return say(why, EXIT_BAD_INPUT);
+    if (options.help) options_help(stdout);
+    if (options.version) printf("weir-run %s\n", weir_version());
+    if (options.help || options.version) return EXIT_SUCCESS;
+    if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : fopen(options.json_path, "we");
+    if (options.json_path != NULL && json == NULL) {
+        snprintf(why, sizeof why, "--json %.200s: %s", options.json_path, strerror(errno));
+        return say(why, EXIT_BAD_INPUT);
+    }
+    const int status = run_program(&options, json);
+    if (json == NULL || (fflush(json) == 0 && ferror(json) == 0)) return status;
+    return say("the JSON could not be written", EXIT_FAILURE);
+}

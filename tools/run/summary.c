@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/preload/counts.h"
+#include "weir/pool.h"
+
+char *summary_read(const char *path) {
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    char part[4096];
+    if (out == NULL || file == NULL) {
+        if (out != NULL) fclose(out);
+        if (file != NULL) fclose(file);
+        return text; /* a file that is gone tells nothing */
+    }
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;) fwrite(part, 1, got, out);
+    fclose(file);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+/* A part of the text. The lines are the library's own, so a key and its colon stand side by side, and nothing is escaped in them. */
+struct part {
+    const char *at;
+    size_t length;
+};
+
+static const char *behind_key(struct part part, const char *key) {
+    char name[64];
+    const int length = snprintf(name, sizeof name, "\"%s\":", key);
+    const char *found = memmem(part.at, part.length, name, (size_t)length);
+    return found == NULL ? NULL : found + length;
+}
+
+static uint64_t number(struct part part, const char *key) {
+    const char *at = behind_key(part, key);
+    return at == NULL ? 0 : strtoull(at, NULL, 10);
+}
+
+struct counts {
+#define MEMBER(name, text) uint64_t name;
+    WEIR__PRELOAD_COUNTS(MEMBER)
+#undef MEMBER
+};
+
+static struct counts counts_of(struct part line) {
+    struct counts counts;
+#define READ(name, text) counts.name = number(line, #name);
+    WEIR__PRELOAD_COUNTS(READ)
+#undef READ
+    return counts;
+}
+
+static bool had_to_do(const struct counts *counts) {
+    uint64_t sum = 0;
+#define ADD(name, text) sum += counts->name;
+    WEIR__PRELOAD_COUNTS(ADD)
+#undef ADD
+    return sum > 0;
+}
+
+/* Gives: false when there is no other; *pool is moved on to the next. */
+static bool next_pool(struct part line, struct part *pool) {
+    const char *from = pool->at == NULL ? line.at : pool->at + pool->length, *end = line.at + line.length;
+    const char *at = memmem(from, (size_t)(end - from), "{\"device\":", 10);
+    if (at == NULL) return false;
+    const char *close = memchr(at, '}', (size_t)(end - at));
+    *pool = (struct part){at, (size_t)((close == NULL ? end : close + 1) - at)};
+    return true;
+}
+
+/* ---- words -------------------------------------------------------------------------------------------------------- */
+
+/* "62.81 GiB": by hand, so that the point is one in every locale. */
+static void put_bytes(FILE *out, uint64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    unsigned unit = 0;
+    uint64_t scale = 1;
+    for (; bytes / scale >= 1024 && unit < 5; unit++) scale *= 1024;
+    if (unit == 0)
+        fprintf(out, "%" PRIu64 " B", bytes);
+    else
+        fprintf(out, "%" PRIu64 ".%02" PRIu64 " %s", bytes / scale, (bytes % scale) * 100 / scale, units[unit]);
+}
+
+static void put_pool(struct part pool, FILE *out) {
+    const uint64_t stranded = number(pool, "peak_stranded_bytes"), memory_calls = number(pool, "memory_calls"),
+                   allocs = number(pool, "allocs"), frees = number(pool, "frees");
+    fprintf(out, "  device %" PRIu64 ": peak live ", number(pool, "device"));
+    put_bytes(out, number(pool, "peak_live_bytes"));
+    fputs(", held ", out);
+    put_bytes(out, number(pool, "peak_held_bytes"));
+    fputs(" of ", out);
+    put_bytes(out, number(pool, "capacity_bytes"));
+    if (stranded > 0) {
+        fputs("; idle on other streams when memory was short, and not stranded: ", out);
+        put_bytes(out, stranded);
+    }
+    fprintf(out,
+            "\n  %" PRIu64 " allocations and %" PRIu64 " frees took %" PRIu64 " memory calls of the driver: %" PRIu64
+            " calls saved\n",
+            allocs, frees, memory_calls, allocs + frees > memory_calls ? allocs + frees - memory_calls : 0);
+}
+
+static void put_process(struct part line, const struct counts *counts, FILE *out) {
+    const char *command = behind_key(line, "command"), *end = command == NULL ? NULL : strchr(command + 1, '"');
+    struct part pool = {0};
+    fprintf(out, "weir-run: %.*s (process %" PRIu64 ")\n", end == NULL ? 0 : (int)(end - command - 1),
+            command == NULL ? "" : command + 1, number(line, "pid"));
+    while (next_pool(line, &pool)) put_pool(pool, out);
+#define LEFT(name, text)                                                                                               \
+    if (counts->name > 0) fprintf(out, "  left to the driver: %" PRIu64 " allocations, " text "\n", counts->name);
+    WEIR__PRELOAD_LEFT(LEFT)
+#undef LEFT
+    if (counts->foreign_frees > 0)
+        fprintf(out, "  frees of memory that is not weir's: %" PRIu64 "\n", counts->foreign_frees);
+    if (counts->refused > 0) fprintf(out, "  requests answered with out of memory: %" PRIu64 "\n", counts->refused);
+}
+
+void summary_words(const char *lines, FILE *out) {
+    unsigned told = 0;
+    for (const char *at = lines; *at != 0;) {
+        const char *end = strchr(at, '\n');
+        const struct part line = {at, end == NULL ? strlen(at) : (size_t)(end - at)};
+        const struct counts counts = counts_of(line);
+        if (had_to_do(&counts)) {
+            put_process(line, &counts, out);
+            told++;
+        }
+        at += line.length + (end != NULL);
+    }
+    if (told == 0)
+        fputs("weir-run: no process told of device memory (one that a signal or _exit ends tells nothing, nor one that "
+              "no "
+              "library is loaded into)\n",
+              out);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void put_string(const char *text, FILE *out) {
+    fputc('"', out);
+    for (const char *at = text; *at != 0; at++) {
+        const unsigned char byte = (unsigned char)*at;
+        fprintf(out, byte < ' ' ? "\\u%04x" : byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
+    }
+    fputc('"', out);
+}
+
+/* The lines are objects already. */
+void summary_json(const char *lines, const char *program, int status, FILE *out) {
+    bool first = true;
+    fputs("{\"program\":", out);
+    put_string(program, out);
+    fprintf(out, ",\"status\":%d,\"processes\":[", status);
+    for (const char *at = lines; *at != 0;) {
+        const size_t length = strcspn(at, "\n");
+        if (at[length] == '\n') { /* whole */
+            fprintf(out, "%s\n%.*s", first ? "" : ",", (int)length, at);
+            first = false;
+        }
+        at += length + (at[length] != 0);
+    }
+    fputs("]}\n", out);
+}
