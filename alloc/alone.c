@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/check.h"
 #include "alloc/pool.h"
@@ -39,11 +40,13 @@ static bool unmake(struct weir_pool *pool, struct weir__alone *alone) {
 
 static enum weir_status make(struct weir_pool *pool, struct weir__alone *alone) {
     CUmemAllocationProp properties;
-    CUmemAccessDesc access;
+    CUmemAccessDesc access[WEIR__MOST_PEERS + 1];
+    const size_t accessors = weir__accessors(&pool->pages);
     const size_t bytes = alone->extent.bytes;
     enum weir_status status = weir__device_enter(pool->device);
     if (status != WEIR_OK) return status;
-    weir__page_properties(pool->device, &properties, &access);
+    weir__page_properties(pool->device, &properties, &access[0]);
+    memcpy(access + 1, pool->pages.access + 1, (accessors - 1) * sizeof *access);
     status = MEMORY_CALL(pool, "cuMemCreate", page_create(&alone->handle, bytes, &properties, 0));
     alone->created = status == WEIR_OK;
     if (status == WEIR_OK)
@@ -51,11 +54,20 @@ static enum weir_status make(struct weir_pool *pool, struct weir__alone *alone) 
     if (status == WEIR_OK) status = MEMORY_CALL(pool, "cuMemMap", page_map(alone->address, bytes, 0, alone->handle, 0));
     alone->mapped = status == WEIR_OK;
     if (status == WEIR_OK)
-        status = MEMORY_CALL(pool, "cuMemSetAccess", page_set_access(alone->address, bytes, &access, 1));
+        status = MEMORY_CALL(pool, "cuMemSetAccess", page_set_access(alone->address, bytes, access, accessors));
     weir__device_leave(pool->device);
     alone->extent.address = (uintptr_t)alone->address;
     return status == WEIR_DRIVER && weir_last_error()->driver_code == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_OUT_OF_MEMORY
                                                                                                : status;
+}
+
+enum weir_status weir__alone_set_access(struct weir_pool *pool, const CUmemAccessDesc *access) {
+    enum weir_status status = WEIR_OK;
+    for (const struct weir__alone *alone = pool->alone; alone != NULL && status == WEIR_OK; alone = alone->next)
+        if (alone->mapped)
+            status =
+                MEMORY_CALL(pool, "cuMemSetAccess", page_set_access(alone->address, alone->extent.bytes, access, 1));
+    return status;
 }
 
 /* ---- accounts --------------------------------------------------------------------------------------------------- */

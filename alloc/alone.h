@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "device/driver.h"
 #include "weir/status.h"
 
 struct weir_pool;
@@ -33,6 +34,8 @@ bool weir__alone_wait(struct weir_pool *pool, struct weir__request *request);
 /* (unlocks) For a request that lacks memory: gives all back that is complete, and if there is none the host waits. Gives:
  * whether to look again. */
 bool weir__alone_give(struct weir_pool *pool, struct weir__request *request);
+/* All that is mapped can be used as `access` says too. The driver is called with the lock held (peer.c). */
+enum weir_status weir__alone_set_access(struct weir_pool *pool, const CUmemAccessDesc *access);
 /* For slots that are gone: `visit` may change the tags. */
 void weir__alone_each(struct weir_pool *pool, void (*visit)(struct weir_pool *pool, struct weir__extent *extent));
 /* Calls `visit` with each block, and what was one, in no order. */

@@ -49,7 +49,8 @@ enum weir_status weir_pool_find(struct weir_pool *pool, const void *address, str
 bool weir__pool_has(struct weir_pool *pool, const void *address) {
     struct weir_block block = {.size = sizeof block};
     const uintptr_t at = (uintptr_t)address;
-    if (at - pool->pages.arena < pool->pages.arena_bytes || at - pool->zero_base < weir__zero_range_bytes(pool)) return true;
+    if (at - pool->pages.arena < pool->pages.arena_bytes || at - pool->zero_base < weir__zero_range_bytes(pool))
+        return true;
     return (pool->policy->name == WEIR_POLICY_PER_STREAM || pool->alone != NULL) &&
            weir_pool_find(pool, address, &block) == WEIR_OK;
 }

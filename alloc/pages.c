@@ -33,7 +33,7 @@ void weir__page_properties(struct weir_device *device, CUmemAllocationProp *prop
 static enum weir_status reserve_arena(struct weir__pages *pages) {
     enum weir_status status = weir__device_enter(pages->device);
     if (status != WEIR_OK) return status;
-    weir__page_properties(pages->device, &pages->properties, &pages->access);
+    weir__page_properties(pages->device, &pages->properties, &pages->access[0]);
     CUdeviceptr base = 0;
     status =
         MEMORY_CALL(pages, "cuMemAddressReserve", address_reserve(&base, pages->arena_bytes, pages->granule, 0, 0));
@@ -201,8 +201,8 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     }
     __atomic_fetch_add(&pages->mapped, done, __ATOMIC_RELAXED);
     if (status == WEIR_OK)
-        status =
-            MEMORY_CALL(pages, "cuMemSetAccess", page_set_access(address, count * pages->granule, &pages->access, 1));
+        status = MEMORY_CALL(pages, "cuMemSetAccess",
+                             page_set_access(address, count * pages->granule, pages->access, weir__accessors(pages)));
     status = out_of_memory_or(status);
     *mapped = done;
     if (status != WEIR_OK) status = undo_map(pages, address, done, status);

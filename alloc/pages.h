@@ -34,6 +34,9 @@ struct weir__extent;
 /* Pages that one call unmaps at most: so many are unmapped, or none. */
 #define WEIR__LONGEST_UNMAP 512u
 
+/* Devices beside the pool's own that may use its memory. */
+#define WEIR__MOST_PEERS 63u
+
 struct weir__pages {
     struct weir_device *device;
     size_t granule;
@@ -52,7 +55,8 @@ struct weir__pages {
     size_t behind;         /* atomic: this place, and those after it, have never been mapped */
     uint64_t memory_calls; /* atomic */
     CUmemAllocationProp properties;
-    CUmemAccessDesc access;
+    CUmemAccessDesc access[WEIR__MOST_PEERS + 1]; /* the device's own, then its peers' */
+    unsigned peer_count;                          /* atomic */
 };
 
 /* Reserves an arena for `limit` pages. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; nothing is left. */
@@ -60,6 +64,9 @@ enum weir_status weir__pages_open(struct weir__pages *pages, struct weir_device 
 /* Unmaps and gives back everything. Needs: no work on the arena. */
 void weir__pages_close(struct weir__pages *pages);
 
+static inline size_t weir__accessors(const struct weir__pages *pages) {
+    return 1 + (size_t)__atomic_load_n(&pages->peer_count, __ATOMIC_ACQUIRE);
+}
 static inline uintptr_t weir__page_floor(const struct weir__pages *pages, uintptr_t address) {
     return weir__floor_to(address, pages->granule);
 }

@@ -59,7 +59,6 @@
     X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, false, (CUdevice device), (device))                      \
     X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, false, (CUdevice device), (device))                  \
     X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, false, (CUcontext peer, unsigned flags), (peer, flags))      \
-    X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, false, (CUcontext peer), (peer))                           \
     X(cuGetProcAddress, cuGetProcAddress, 11030, false,                                                                \
       (const char *name, void **function, int version, uint64_t flags), (name, function, version, flags))              \
     X(cuGetProcAddress_v2, cuGetProcAddress, 12000, false,                                                             \
@@ -69,7 +68,9 @@
 /* What they need of the driver besides; any may be missing in an old one. */
 #define WEIR__NEEDED_LIST(X)                                                                                           \
     X(cuCtxGetCurrent, (CUcontext * context))                                                                          \
+    X(cuCtxSetCurrent, (CUcontext context))                                                                            \
     X(cuCtxGetDevice, (CUdevice * device))                                                                             \
+    X(cuCtxDisablePeerAccess, (CUcontext peer))                                                                        \
     X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                          \
     X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))                                               \
     X(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))

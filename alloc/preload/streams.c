@@ -54,12 +54,26 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
 
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
-    DRIVER_OR_FAIL(driver, cuCtxEnablePeerAccess);
-    return driver->cuCtxEnablePeerAccess(peer, flags);
+/* The pool of the device whose primary context this is, made where it is not yet: its memory of later is meant too. */
+static struct weir_pool *pool_of(const struct weir__real *driver, CUcontext context) {
+    CUcontext current = NULL;
+    if (driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || driver->cuCtxSetCurrent(context) != CUDA_SUCCESS)
+        return NULL;
+    struct weir_pool *pool = weir__preload_pool(driver, false);
+    (void)driver->cuCtxSetCurrent(current);
+    return pool;
 }
 
-CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-    DRIVER_OR_FAIL(driver, cuCtxDisablePeerAccess);
-    return driver->cuCtxDisablePeerAccess(peer);
+/* What the driver lets the current context do with the memory of another's it does not do for memory that is mapped. Access is not taken
+ * away again by cuCtxDisablePeerAccess. */
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+    CUdevice device;
+    DRIVER_OR_FAIL(driver, cuCtxEnablePeerAccess);
+    const CUresult code = driver->cuCtxEnablePeerAccess(peer, flags);
+    if (code != CUDA_SUCCESS || driver->cuCtxGetDevice(&device) != CUDA_SUCCESS) return code;
+    struct weir_pool *pool = pool_of(driver, peer);
+    const enum weir_status status = pool == NULL ? WEIR_OK : weir__pool_add_peer(pool, device);
+    if (status == WEIR_OK) return CUDA_SUCCESS;
+    if (driver->cuCtxDisablePeerAccess != NULL) (void)driver->cuCtxDisablePeerAccess(peer);
+    return weir__preload_code(status);
 }
