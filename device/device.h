@@ -64,9 +64,11 @@ WEIR_API bool weir__device_add_stream(struct weir_device *device, weir_stream st
 WEIR_API bool weir__device_take_stream(struct weir_device *device, weir_stream stream);
 /* One that the program has made, and whose end weir will hear of. */
 WEIR_API bool weir__device_adopt_stream(struct weir_device *device, weir_stream stream);
-WEIR_API bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
+bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
+/* Gives: the number of the device whose stream it is; -1 when it was made elsewhere. */
+WEIR_API int weir__device_of_stream(weir_stream stream);
 /* Gives: the number of another device whose stream it is; -1 when it is this one's, or made elsewhere. */
-WEIR_API int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream);
+int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream);
 /* Forgets those that a device that is being closed has left. */
 void weir__device_drop_streams(const struct weir_device *device);
 

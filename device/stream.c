@@ -59,6 +59,15 @@ bool weir__device_has_stream(const struct weir_device *device, weir_stream strea
     return has;
 }
 
+int weir__device_of_stream(weir_stream stream) {
+    int ordinal = -1;
+    pthread_mutex_lock(&made_lock);
+    for (size_t at = 0; at < made_count && ordinal < 0; at++)
+        if (made[at].stream == stream) ordinal = made[at].device->ordinal;
+    pthread_mutex_unlock(&made_lock);
+    return ordinal;
+}
+
 int weir__device_stream_is_anothers(const struct weir_device *device, weir_stream stream) {
     int ordinal = -1;
     pthread_mutex_lock(&made_lock);

@@ -159,20 +159,36 @@ struct redirect {
     void *const *ours;
 };
 
-/* The linker may have made the table read-only when it was done with it. */
-static bool write_slot(void **slot, void *value) {
+/* The linker makes whole pages of the object read-only when it is done with them; that they are again afterwards. */
+static bool is_sealed(const struct dl_phdr_info *object, uintptr_t at, uintptr_t page) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        const uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_GNU_RELRO && at >= begin && at < (begin + part->p_memsz) / page * page) return true;
+    }
+    return false;
+}
+
+static bool write_slot(const struct dl_phdr_info *object, void **slot, void *value) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot / page * page;
-    if (*slot == value) return false;
-    if (mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0) return false;
+    const bool sealed = is_sealed(object, (uintptr_t)slot, page);
+    if (*slot == value || (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0)) return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+    if (sealed) (void)mprotect((void *)at, page, PROT_READ);
     return true;
+}
+
+/* The driver's calls of itself are its own affair. */
+static bool is_driver(const struct dl_phdr_info *object) {
+    const char *slash = object->dlpi_name == NULL ? NULL : strrchr(object->dlpi_name, '/');
+    return slash != NULL && strncmp(slash, "/libcuda.so", 11) == 0;
 }
 
 static int redirect_object(struct dl_phdr_info *object, size_t size, void *self) {
     struct redirect *redirect = self;
     struct tables tables;
     (void)size;
-    if (redirect->seen++ < redirect->skip || !read_tables(object, &tables)) return 0;
+    if (redirect->seen++ < redirect->skip || is_driver(object) || !read_tables(object, &tables)) return 0;
     for (int list = 0; list < 2; list++) {
         for (size_t i = 0; i < tables.counts[list]; i++) {
             const ElfW(Rela) *relocation = &tables.relocations[list][i];
@@ -181,7 +197,7 @@ static int redirect_object(struct dl_phdr_info *object, size_t size, void *self)
             for (size_t n = 0; n < redirect->count; n++)
                 if (strcmp(name, redirect->names[n]) == 0)
                     redirect->changed +=
-                        write_slot((void **)(object->dlpi_addr + relocation->r_offset), redirect->ours[n]);
+                        write_slot(object, (void **)(object->dlpi_addr + relocation->r_offset), redirect->ours[n]);
         }
     }
     return 0;

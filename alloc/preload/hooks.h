@@ -7,7 +7,7 @@
  * cuMemAlloc's first version, with addresses of 32 bits, are the driver's, from alloc to free.
  *
  * One list makes the exported functions, the table of the driver's own ones, and what look-ups answer.
- * X(symbol, name in cuGetProcAddress, first version, stream 0 is the thread's own, parameters, arguments) */
+ * X(symbol, name in cuGetProcAddress, first version, stream 0 is the thread's own, parameters) */
 #ifndef WEIR_ALLOC_PRELOAD_HOOKS_H
 #define WEIR_ALLOC_PRELOAD_HOOKS_H
 
@@ -18,52 +18,48 @@
 #include "device/emu/emu_types.h"
 
 #define WEIR__HOOK_LIST(X)                                                                                             \
-    X(cuMemAlloc_v2, cuMemAlloc, 3020, false, (CUdeviceptr * address, size_t bytes), (address, bytes))                 \
+    X(cuMemAlloc_v2, cuMemAlloc, 3020, false, (CUdeviceptr * address, size_t bytes))                                   \
     X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, false,                                                                \
-      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),                          \
-      (address, pitch, width, height, element))                                                                        \
-    X(cuMemFree_v2, cuMemFree, 3020, false, (CUdeviceptr address), (address))                                          \
-    X(cuMemAllocAsync, cuMemAllocAsync, 11020, false, (CUdeviceptr * address, size_t bytes, CUstream stream),          \
-      (address, bytes, stream))                                                                                        \
-    X(cuMemAllocAsync_ptsz, cuMemAllocAsync, 11020, true, (CUdeviceptr * address, size_t bytes, CUstream stream),      \
-      (address, bytes, stream))                                                                                        \
+      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element))                          \
+    X(cuMemFree_v2, cuMemFree, 3020, false, (CUdeviceptr address))                                                     \
+    X(cuMemAllocAsync, cuMemAllocAsync, 11020, false, (CUdeviceptr * address, size_t bytes, CUstream stream))          \
+    X(cuMemAllocAsync_ptsz, cuMemAllocAsync, 11020, true, (CUdeviceptr * address, size_t bytes, CUstream stream))      \
     X(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, false,                                                  \
-      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream), (address, bytes, pool, stream))       \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                       \
     X(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync, 11020, true,                                              \
-      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream), (address, bytes, pool, stream))       \
-    X(cuMemFreeAsync, cuMemFreeAsync, 11020, false, (CUdeviceptr address, CUstream stream), (address, stream))         \
-    X(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, true, (CUdeviceptr address, CUstream stream), (address, stream))     \
-    X(cuMemGetInfo_v2, cuMemGetInfo, 3020, false, (size_t * free_bytes, size_t * total_bytes),                         \
-      (free_bytes, total_bytes))                                                                                       \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                       \
+    X(cuMemFreeAsync, cuMemFreeAsync, 11020, false, (CUdeviceptr address, CUstream stream))                            \
+    X(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, true, (CUdeviceptr address, CUstream stream))                        \
+    X(cuMemGetInfo_v2, cuMemGetInfo, 3020, false, (size_t * free_bytes, size_t * total_bytes))                         \
     X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, false,                                                      \
-      (CUdeviceptr * base, size_t * bytes, CUdeviceptr address), (base, bytes, address))                               \
+      (CUdeviceptr * base, size_t * bytes, CUdeviceptr address))                                                       \
     X(cuPointerGetAttribute, cuPointerGetAttribute, 4000, false,                                                       \
-      (void *data, CUpointer_attribute attribute, CUdeviceptr address), (data, attribute, address))                    \
+      (void *data, CUpointer_attribute attribute, CUdeviceptr address))                                                \
     X(cuPointerGetAttributes, cuPointerGetAttributes, 7000, false,                                                     \
-      (unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address),                             \
-      (count, attributes, data, address))                                                                              \
+      (unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address))                             \
     X(cuPointerSetAttribute, cuPointerSetAttribute, 6000, false,                                                       \
-      (const void *value, CUpointer_attribute attribute, CUdeviceptr address), (value, attribute, address))            \
+      (const void *value, CUpointer_attribute attribute, CUdeviceptr address))                                         \
     X(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000, false,                                          \
-      (CUmemGenericAllocationHandle * handle, void *address), (handle, address))                                       \
+      (CUmemGenericAllocationHandle * handle, void *address))                                                          \
     X(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, 11070, false,                                      \
-      (void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags),          \
-      (handle, address, bytes, type, flags))                                                                           \
-    X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, false, (CUipcMemHandle * handle, CUdeviceptr address),               \
-      (handle, address))                                                                                               \
-    X(cuStreamCreate, cuStreamCreate, 2000, false, (CUstream * stream, unsigned flags), (stream, flags))               \
+      (void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags))          \
+    X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, false, (CUipcMemHandle * handle, CUdeviceptr address))               \
+    X(cuStreamCreate, cuStreamCreate, 2000, false, (CUstream * stream, unsigned flags))                                \
     X(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, false,                                             \
-      (CUstream * stream, unsigned flags, int priority), (stream, flags, priority))                                    \
-    X(cuStreamDestroy, cuStreamDestroy, 2000, false, (CUstream stream), (stream))                                      \
-    X(cuStreamDestroy_v2, cuStreamDestroy, 4000, false, (CUstream stream), (stream))                                   \
-    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, false, (CUdevice device), (device))                      \
-    X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, false, (CUdevice device), (device))                  \
-    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, false, (CUcontext peer, unsigned flags), (peer, flags))      \
+      (CUstream * stream, unsigned flags, int priority))                                                               \
+    X(cuStreamDestroy, cuStreamDestroy, 2000, false, (CUstream stream))                                                \
+    X(cuStreamDestroy_v2, cuStreamDestroy, 4000, false, (CUstream stream))                                             \
+    X(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, false, (CUdevice device, CUmemoryPool pool))                      \
+    X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, false, (CUmemoryPool pool, size_t keep_bytes))                          \
+    X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, false,                                                      \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \
+    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, false, (CUdevice device))                                \
+    X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, false, (CUdevice device))                            \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, false, (CUcontext peer, unsigned flags))                     \
     X(cuGetProcAddress, cuGetProcAddress, 11030, false,                                                                \
-      (const char *name, void **function, int version, uint64_t flags), (name, function, version, flags))              \
+      (const char *name, void **function, int version, uint64_t flags))                                                \
     X(cuGetProcAddress_v2, cuGetProcAddress, 12000, false,                                                             \
-      (const char *name, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *status),        \
-      (name, function, version, flags, status))
+      (const char *name, void **function, int version, uint64_t flags, CUdriverProcAddressQueryResult *status))
 
 /* What they need of the driver besides; any may be missing in an old one. */
 #define WEIR__NEEDED_LIST(X)                                                                                           \
@@ -73,11 +69,12 @@
     X(cuCtxDisablePeerAccess, (CUcontext peer))                                                                        \
     X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                          \
     X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))                                               \
-    X(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))
+    X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))                                     \
+    X(cuStreamGetCtx, (CUstream stream, CUcontext * context))
 
 struct weir__real {
-#define WEIR__REAL_HOOKED(symbol, name, version, own, parameters, arguments) CUresult(*symbol) parameters;
-#define WEIR__REAL_NEEDED(symbol, parameters)                                CUresult(*symbol) parameters;
+#define WEIR__REAL_HOOKED(symbol, name, version, own, parameters) CUresult(*symbol) parameters;
+#define WEIR__REAL_NEEDED(symbol, parameters)                     CUresult(*symbol) parameters;
     WEIR__HOOK_LIST(WEIR__REAL_HOOKED)
     WEIR__NEEDED_LIST(WEIR__REAL_NEEDED)
 #undef WEIR__REAL_HOOKED
@@ -101,7 +98,7 @@ const struct weir__real *weir__real(void);
 /* The same; with a driver that a program calls by name there is one. */
 const struct weir__real *weir__real_needed(void);
 
-#define WEIR__DECLARE_HOOK(symbol, name, version, own, parameters, arguments) WEIR_API CUresult symbol parameters;
+#define WEIR__DECLARE_HOOK(symbol, name, version, own, parameters) WEIR_API CUresult symbol parameters;
 WEIR__HOOK_LIST(WEIR__DECLARE_HOOK)
 #undef WEIR__DECLARE_HOOK
 

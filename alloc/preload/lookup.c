@@ -11,7 +11,7 @@
 #include "weir/weir.h"
 
 const struct weir__hook weir__hooks[] = {
-#define HOOK(symbol, name, version, own, parameters, arguments)                                                        \
+#define HOOK(symbol, name, version, own, parameters)                                                                   \
     {#symbol, #name, version, own, (weir__function *)symbol, offsetof(struct weir__real, symbol)},
     WEIR__HOOK_LIST(HOOK)
 #undef HOOK
@@ -78,8 +78,8 @@ static const struct weir__real *load_real(int mode) {
 #define FIND(symbol)                                                                                                   \
     entry = find(driver, #symbol);                                                                                     \
     memcpy(&real.symbol, &entry, sizeof entry);
-#define FIND_HOOKED(symbol, name, version, own, parameters, arguments) FIND(symbol)
-#define FIND_NEEDED(symbol, parameters)                                FIND(symbol)
+#define FIND_HOOKED(symbol, name, version, own, parameters) FIND(symbol)
+#define FIND_NEEDED(symbol, parameters)                     FIND(symbol)
     WEIR__HOOK_LIST(FIND_HOOKED)
     WEIR__NEEDED_LIST(FIND_NEEDED)
 #undef FIND_HOOKED
@@ -107,43 +107,53 @@ static const struct weir__hook *hook_of(const char *symbol) {
     return NULL;
 }
 
-/* Gives: what a look-up is to answer; NULL: what the C library says. With an explicit handle that is looked at first, so that
- * somebody's own function of the same name stays what it is. */
-static void *answer(void *handle, const char *symbol, void *found) {
-    const struct weir__hook *hook = hook_of(symbol);
-    if (hook == NULL || weir__real() == NULL || real_of(hook) == NULL) return NULL;
-    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return object(hook->ours);
-    return found == real_of(hook) ? object(hook->ours) : NULL;
+/* What a look-up is to answer. Two registers, which the assembler looks at. */
+struct answer {
+    void *found;
+    uintptr_t final; /* 0: the C library answers, to the caller itself */
+};
+static const struct answer pass_on = {NULL, 0};
+
+/* With an explicit handle the C library is asked first, so that somebody's own function of the same name stays what it is. In the
+ * global scope it finds this library's, which must not look like a driver where none is loaded. */
+static struct answer answer(const struct weir__hook *hook, void *found) {
+    if (found != NULL && found != object(hook->ours) && (weir__real() == NULL || found != real_of(hook)))
+        return pass_on;
+    if (weir__real() != NULL && real_of(hook) != NULL)
+        return found != NULL ? (struct answer){object(hook->ours), 1} : pass_on;
+    return found != NULL ? (struct answer){weir__real_dlsym(RTLD_NEXT, hook->symbol), 1} : pass_on;
 }
 
 #define FROM_ASSEMBLER __attribute__((visibility("hidden"), used))
-FROM_ASSEMBLER void *weir__answer_dlsym(void *handle, const char *symbol, const void *caller);
-FROM_ASSEMBLER void *weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller);
-FROM_ASSEMBLER void *weir__answer_dlopen(const char *path, int mode, const void *caller);
+FROM_ASSEMBLER struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *caller);
+FROM_ASSEMBLER struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *version,
+                                                 const void *caller);
+FROM_ASSEMBLER struct answer weir__answer_dlopen(const char *path, int mode, const void *caller);
 
-void *weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
+/* "Next" is next to the caller, which can't be asked on its behalf: the driver's where there is one. */
+struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
     find_libc();
-    if (is_own(caller) || !weir__preload_on() || hook_of(symbol) == NULL) return NULL;
-    const bool by_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT;
-    return answer(handle, symbol, by_handle ? weir__real_dlsym(handle, symbol) : NULL);
+    const struct weir__hook *hook = hook_of(symbol);
+    if (hook == NULL || is_own(caller) || !weir__preload_on()) return pass_on;
+    return answer(hook, handle == RTLD_NEXT ? object(hook->ours) : weir__real_dlsym(handle, symbol));
 }
 
-void *weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {
+struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {
     find_libc();
-    if (is_own(caller) || !weir__preload_on() || hook_of(symbol) == NULL) return NULL;
-    const bool by_handle = handle != RTLD_DEFAULT && handle != RTLD_NEXT;
-    return by_handle ? answer(handle, symbol, weir__real_dlvsym(handle, symbol, version)) : NULL;
+    const struct weir__hook *hook = hook_of(symbol);
+    if (hook == NULL || is_own(caller) || handle == RTLD_NEXT || !weir__preload_on()) return pass_on;
+    return answer(hook, weir__real_dlvsym(handle, symbol, version));
 }
 
 /* ---- dlopen ------------------------------------------------------------------------------------------------------- */
 
 /* Objects that find their names in themselves first find the C library's dlsym before ours. */
-void *weir__answer_dlopen(const char *path, int mode, const void *caller) {
+struct answer weir__answer_dlopen(const char *path, int mode, const void *caller) {
     find_libc();
-    if ((mode & RTLD_DEEPBIND) == 0 || is_own(caller) || !weir__preload_on()) return NULL;
+    if ((mode & RTLD_DEEPBIND) == 0 || is_own(caller) || !weir__preload_on()) return pass_on;
     const size_t before = weir__elf_count();
     void *handle = weir__real_dlopen(path, mode);
-    if (handle == NULL) return NULL; /* the C library tries once more, for the caller: its search path may have it */
+    if (handle == NULL) return pass_on; /* the C library tries once more, for the caller: its search path may have it */
     const char *names[weir__hook_count + 3];
     void *ours[weir__hook_count + 3];
     size_t count = 0;
@@ -155,7 +165,7 @@ void *weir__answer_dlopen(const char *path, int mode, const void *caller) {
     names[count] = "dlvsym", ours[count++] = object((weir__function *)dlvsym);
     names[count] = "dlopen", ours[count++] = object((weir__function *)dlopen);
     weir__elf_redirect(before, names, ours, count);
-    return handle;
+    return (struct answer){handle, 1};
 }
 
 /* Each asks its answer_ function first, with the caller's address as the last argument; without an answer it becomes a jump to the
@@ -164,7 +174,8 @@ void *weir__answer_dlopen(const char *path, int mode, const void *caller) {
 #define LOOK_UP(name, place_of_caller)                                                                                 \
     __asm__(".text\n.globl " #name "\n.type " #name ", @function\n.p2align 4\n" #name ":\n"                            \
             "endbr64\n push %rdi\n push %rsi\n push %rdx\n mov 24(%rsp), %" #place_of_caller "\n"                      \
-            "call weir__answer_" #name "\n pop %rdx\n pop %rsi\n pop %rdi\n test %rax, %rax\n jz 1f\n ret\n"           \
+            "call weir__answer_" #name "\n mov %rdx, %r11\n pop %rdx\n pop %rsi\n pop %rdi\n"                          \
+            "test %r11, %r11\n jz 1f\n ret\n"                                                                          \
             "1: jmp *weir__real_" #name "(%rip)\n.size " #name ", .-" #name "\n")
 LOOK_UP(dlsym, rdx);
 LOOK_UP(dlvsym, rcx);
@@ -173,8 +184,8 @@ LOOK_UP(dlopen, rdx);
 #define LOOK_UP(name, place_of_caller)                                                                                 \
     __asm__(".text\n.globl " #name "\n.type " #name ", %function\n.p2align 4\n" #name ":\n"                            \
             "hint #34\n stp x0, x1, [sp, #-32]!\n stp x2, x30, [sp, #16]\n mov " #place_of_caller ", x30\n"            \
-            "bl weir__answer_" #name "\n mov x16, x0\n ldp x2, x30, [sp, #16]\n ldp x0, x1, [sp], #32\n"               \
-            "cbz x16, 1f\n mov x0, x16\n ret\n"                                                                        \
+            "bl weir__answer_" #name "\n mov x16, x0\n mov x17, x1\n ldp x2, x30, [sp, #16]\n ldp x0, x1, [sp], #32\n" \
+            "cbz x17, 1f\n mov x0, x16\n ret\n"                                                                        \
             "1: adrp x16, weir__real_" #name "\n ldr x16, [x16, #:lo12:weir__real_" #name "]\n br x16\n"               \
             ".size " #name ", .-" #name "\n")
 LOOK_UP(dlsym, x2);

@@ -5,11 +5,6 @@
 
 static void *pointer(CUdeviceptr address) { return (void *)(uintptr_t)address; }
 
-/* Which calls these are stands in hooks.h: the driver is there when they are called. */
-#define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
-    const struct weir__real *driver = weir__real_needed();                                                             \
-    if ((driver) == NULL || (driver)->symbol == NULL) return CUDA_ERROR_NOT_INITIALIZED
-
 /* ---- whose a call is ---------------------------------------------------------------------------------------------- */
 
 struct weir_pool *weir__preload_owner(CUdeviceptr address) {
@@ -90,17 +85,27 @@ static bool captures(const struct weir__real *driver, CUstream stream) {
            state != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* A stream's memory is of its own device, whatever context is current. */
+static struct weir_pool *pool_of_stream(const struct weir__real *driver, CUstream stream) {
+    CUcontext context = NULL;
+    if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return weir__preload_pool(driver, true);
+    const int ordinal = weir__device_of_stream(stream);
+    if (ordinal >= 0) return weir__process_pool_made(ordinal);
+    if (driver->cuStreamGetCtx == NULL || driver->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return NULL;
+    struct weir_pool *pool = weir__preload_pool_of(context);
+    if (pool == NULL) WEIR__COUNT(foreign_context);
+    return pool;
+}
+
 static struct weir_pool *stream_pool(const struct weir__real *driver, const CUdeviceptr *address, size_t bytes,
                                      CUstream stream) {
-    if (address == NULL || bytes == 0) return NULL;
-    struct weir_pool *pool = weir__preload_pool(driver, true);
-    if (pool == NULL) return NULL;
+    if (address == NULL || bytes == 0 || !weir__preload_on()) return NULL;
     if (captures(driver, stream)) {
         WEIR__COUNT(foreign_capture);
         return NULL;
     }
-    const int other = weir__device_stream_is_anothers(pool->device, stream);
-    return other < 0 ? pool : weir__process_pool_made(other);
+    return pool_of_stream(driver, stream);
 }
 
 static CUresult on_stream(struct weir_pool *pool, CUdeviceptr *address, size_t bytes, CUstream stream) {
@@ -116,6 +121,10 @@ static CUstream own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THR
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuMemAllocAsync);
     struct weir_pool *pool = stream_pool(driver, address, bytes, stream);
+    if (pool != NULL && weir__preload_has_own_pool(pool->device->handle)) {
+        WEIR__COUNT(foreign_pool);
+        pool = NULL;
+    }
     return pool != NULL ? on_stream(pool, address, bytes, stream) : driver->cuMemAllocAsync(address, bytes, stream);
 }
 
@@ -123,19 +132,16 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream strea
     return cuMemAllocAsync(address, bytes, own(stream));
 }
 
-/* The device's default pool, and the one that stands in its place, are weir's to serve; others have properties of their own. */
-static bool is_usual_pool(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool) {
+bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool) {
     CUmemoryPool usual = NULL;
-    if (driver->cuDeviceGetDefaultMemPool == NULL ||
-        driver->cuDeviceGetDefaultMemPool(&usual, pool->device->handle) != CUDA_SUCCESS || usual != asked)
-        return false;
-    return true;
+    return driver->cuDeviceGetDefaultMemPool != NULL &&
+           driver->cuDeviceGetDefaultMemPool(&usual, pool->device->handle) == CUDA_SUCCESS && usual == asked;
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuMemAllocFromPoolAsync);
     struct weir_pool *pool = stream_pool(driver, address, bytes, stream);
-    if (pool != NULL && !is_usual_pool(driver, from, pool)) {
+    if (pool != NULL && !weir__preload_is_usual(driver, from, pool)) {
         WEIR__COUNT(foreign_pool);
         pool = NULL;
     }
@@ -165,7 +171,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuMemFreeAsync);
     struct weir_pool *pool = address == 0 ? NULL : weir__preload_owner(address);
-    if (pool == NULL) {
+    if (pool == NULL || captures(driver, stream)) { /* a graph frees what it allocated, and nothing else */
         if (address != 0) WEIR__COUNT(foreign_frees);
         return driver->cuMemFreeAsync(address, stream);
     }
@@ -219,9 +225,12 @@ static bool remembers(CUpointer_attribute attribute) {
            attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
 }
 
-/* To the driver the block is a part of something larger. */
-static void correct(void *data, CUpointer_attribute attribute, const struct weir_block *block) {
-    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+/* To the driver the block is a part of something larger, and of no context. */
+static void correct(void *data, CUpointer_attribute attribute, const struct weir_pool *pool,
+                    const struct weir_block *block) {
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+        *(CUcontext *)data = pool->device->context;
+    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
         *(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)block->start;
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         *(size_t *)data = block->requested_bytes;
@@ -234,7 +243,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     if (pool != NULL && !find(pool, address, &block)) return CUDA_ERROR_INVALID_VALUE; /* freed */
     CUresult code = pool != NULL && remembers(attribute) ? keep_pages(pool, &block) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS) code = driver->cuPointerGetAttribute(data, attribute, address);
-    if (pool != NULL && code == CUDA_SUCCESS) correct(data, attribute, &block);
+    if (pool != NULL && code == CUDA_SUCCESS) correct(data, attribute, pool, &block);
     return code;
 }
 
@@ -251,7 +260,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
         code =
             driver->cuPointerGetAttributes(count, attributes, data, freed ? (CUdeviceptr)(uintptr_t)&block : address);
     for (unsigned i = 0; pool != NULL && !freed && i < count && code == CUDA_SUCCESS; i++)
-        if (data[i] != NULL) correct(data[i], attributes[i], &block);
+        if (data[i] != NULL) correct(data[i], attributes[i], pool, &block);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include "alloc/faces/process.h"
 #include "alloc/preload/counts.h"
 #include "alloc/preload/hooks.h"
+#include "device/device.h"
 
 /* False: every call goes to the driver (WEIR_PRELOAD=off, or a program with more rights than its user). */
 bool weir__preload_on(void);
@@ -23,19 +24,40 @@ struct weir__preload_counts {
 extern struct weir__preload_counts weir__preload_counts;
 #define WEIR__COUNT(name) (void)__atomic_add_fetch(&weir__preload_counts.name, 1, __ATOMIC_RELAXED)
 
+/* The program has given the device another pool than its default one for cuMemAllocAsync, or the default one back. */
+bool weir__preload_has_own_pool(CUdevice device);
+
 /* Plain allocations (cuMemAlloc and what comes to it) are left to the driver. */
 bool weir__preload_plain_is_drivers(void);
 
 /* The driver has a form of a hooked entry that this library does not know: it is passed on, and said once. */
 void weir__preload_unknown(const char *name, int version);
 
+/* Around what a call does with a pool, so that none ends meanwhile; calls may be nested. In the middle of a reset it waits. */
+void weir__preload_enter(void);
+void weir__preload_leave(const int *unused);
+/* For all that follows in the block: the driver, or the end of the call without one. */
+#define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
+    const struct weir__real *driver = weir__real_needed();                                                             \
+    if ((driver) == NULL || (driver)->symbol == NULL) return CUDA_ERROR_NOT_INITIALIZED;                               \
+    __attribute__((cleanup(weir__preload_leave))) const int entered = 1;                                               \
+    (void)entered, weir__preload_enter()
+/* Alone, once the calls that are in the middle of something have left. Needs: this thread has not entered, or once. */
+void weir__preload_alone_begin(void);
+void weir__preload_alone_end(void);
+
 /* The pool of the device whose primary context is current. NULL: the call is the driver's business; the reason is counted, if
  * it is an allocation. */
 struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation);
+/* The pool of a primary context that it has been made for; NULL: there is none. */
+struct weir_pool *weir__preload_pool_of(CUcontext context);
 /* A pool is about to end before the process does: the summary has it as it is now. */
 void weir__preload_pool_ends(int ordinal, struct weir_pool *pool);
 /* The pool that an address belongs to, live or not; NULL: it is not weir's. */
 struct weir_pool *weir__preload_owner(CUdeviceptr address);
+/* Whether a memory pool of the driver's is the default one of that pool's device: weir serves in its place. Others have
+ * properties of their own. */
+bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool);
 /* The driver's code for a call of weir's that failed in this thread. */
 CUresult weir__preload_code(enum weir_status status);
 

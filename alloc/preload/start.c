@@ -13,10 +13,34 @@
 #include "alloc/preload/preload.h"
 
 struct weir__preload_counts weir__preload_counts;
-static bool off, plain_is_drivers;
 
-bool weir__preload_on(void) { return !off; }
-bool weir__preload_plain_is_drivers(void) { return plain_is_drivers; }
+/* ---- the options -------------------------------------------------------------------------------------------------- */
+
+enum mode { UNKNOWN, ON, OFF, PLAIN_IS_DRIVERS };
+static enum mode mode; /* UNKNOWN before the first call, which may come before this library's constructor */
+
+/* A program with more rights than its user is left alone, whatever the user's environment says. */
+static enum mode read_mode(void) {
+    const char *given = getauxval(AT_SECURE) != 0 ? "off" : getenv("WEIR_PRELOAD");
+    if (given == NULL || *given == 0 || strcmp(given, "on") == 0 || strcmp(given, "plain:pool") == 0) return ON;
+    if (strcmp(given, "off") == 0) return OFF;
+    if (strcmp(given, "plain:driver") == 0) return PLAIN_IS_DRIVERS;
+    fprintf(stderr, "weir: WEIR_PRELOAD=%s is not known: expected on, off, plain:pool or plain:driver; taken as on\n",
+            given);
+    return ON;
+}
+
+__attribute__((constructor)) static void at_start(void) {
+    if (__atomic_load_n(&mode, __ATOMIC_RELAXED) == UNKNOWN) __atomic_store_n(&mode, read_mode(), __ATOMIC_RELAXED);
+}
+
+static enum mode mode_now(void) {
+    at_start();
+    return __atomic_load_n(&mode, __ATOMIC_RELAXED);
+}
+
+bool weir__preload_on(void) { return mode_now() != OFF; }
+bool weir__preload_plain_is_drivers(void) { return mode_now() == PLAIN_IS_DRIVERS; }
 
 void weir__preload_unknown(const char *name, int version) {
     static bool said;
@@ -40,19 +64,35 @@ static struct weir_pool *pool_of(int ordinal, CUcontext context) {
     return NULL;
 }
 
-struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation) {
-    CUcontext context = NULL;
-    CUdevice device = 0;
-    if (off || driver->cuCtxGetCurrent == NULL || driver->cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
-        return NULL;
+struct weir_pool *weir__preload_pool_of(CUcontext context) {
     for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
         struct weir_pool *pool = weir__process_pool_made(ordinal);
         if (pool != NULL && pool->device->context == context) return pool;
     }
+    return NULL;
+}
+
+/* A pool keeps the device's primary context, which costs memory: a program that has none gets none. */
+static bool has_primary(const struct weir__real *driver, CUdevice device) {
+    unsigned flags;
+    int active = 1;
+    return driver->cuDevicePrimaryCtxGetState == NULL ||
+           driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active != 0;
+}
+
+struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation) {
+    CUcontext context = NULL;
+    CUdevice device = 0;
+    if (!weir__preload_on() || driver->cuCtxGetCurrent == NULL || driver->cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
+        context == NULL)
+        return NULL;
+    struct weir_pool *pool = weir__preload_pool_of(context);
+    if (pool != NULL) return pool;
     if (driver->cuCtxGetDevice == NULL || driver->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
-    struct weir_pool *pool = pool_of((int)device, context);
+    const bool primary = has_primary(driver, device);
+    if (primary) pool = pool_of((int)device, context);
     if (pool == NULL && allocation) {
-        if (weir__process_pool_made((int)device) != NULL)
+        if (!primary || weir__process_pool_made((int)device) != NULL)
             WEIR__COUNT(foreign_context);
         else
             WEIR__COUNT(foreign_failed);
@@ -144,25 +184,8 @@ static void write_summary(const char *path) {
 
 __attribute__((destructor)) static void at_exit(void) {
     const char *path = getenv(SUMMARY);
-    if (!off && path != NULL && *path != 0 && !weir__forked()) write_summary(path);
-}
-
-/* ---- the options -------------------------------------------------------------------------------------------------- */
-
-/* A program with more rights than its user is left alone, whatever the user's environment says. */
-__attribute__((constructor)) static void at_start(void) {
-    const char *given = getenv("WEIR_PRELOAD");
-    if (getauxval(AT_SECURE) != 0) {
-        off = true;
-        return;
-    }
-    if (given == NULL || *given == 0 || strcmp(given, "on") == 0) return;
-    if (strcmp(given, "off") == 0)
-        off = true;
-    else if (strcmp(given, "plain:driver") == 0)
-        plain_is_drivers = true;
-    else if (strcmp(given, "plain:pool") != 0)
-        fprintf(stderr,
-                "weir: WEIR_PRELOAD=%s is not known: expected on, off, plain:pool or plain:driver; taken as on\n",
-                given);
+    if (path == NULL || *path == 0 || !weir__preload_on() || weir__forked()) return;
+    weir__preload_enter();
+    write_summary(path);
+    weir__preload_leave(NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams, so that pools hear of their end, and contexts. */
+/* Streams, so that pools hear of their end; contexts; and the driver's own memory pools. */
 #include "alloc/pool.h"
 #include "alloc/preload/preload.h"
-
-#define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
-    const struct weir__real *driver = weir__real_needed();                                                             \
-    if ((driver) == NULL || (driver)->symbol == NULL) return CUDA_ERROR_NOT_INITIALIZED
 
 /* One that can't be kept in mind is a stream made elsewhere to the pool, which can deal with those. */
 static CUresult adopt(const struct weir__real *driver, CUresult code, const CUstream *stream) {
@@ -24,17 +20,9 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     return adopt(driver, driver->cuStreamCreateWithPriority(stream, flags, priority), stream);
 }
 
-static struct weir_device *device_of(CUstream stream) {
-    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
-        struct weir_device *device = weir__process_device_made(ordinal);
-        if (device != NULL && weir__device_has_stream(device, stream)) return device;
-    }
-    return NULL;
-}
-
 CUresult cuStreamDestroy_v2(CUstream stream) {
     DRIVER_OR_FAIL(driver, cuStreamDestroy_v2);
-    struct weir_device *device = weir__forked() ? NULL : device_of(stream);
+    struct weir_device *device = weir__forked() ? NULL : weir__process_device_made(weir__device_of_stream(stream));
     return device == NULL ? driver->cuStreamDestroy_v2(stream)
                           : weir__preload_code(weir_stream_destroy(device, stream));
 }
@@ -42,14 +30,22 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 
 /* All that was in the context is gone: weir's pool first, so that it gives back what it has. */
+static void end_pool(CUdevice device) {
+    struct weir_pool *pool = weir__process_pool_made((int)device);
+    if (pool == NULL) return;
+    weir__preload_pool_ends((int)device, pool);
+    weir__process_pool_forget((int)device);
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    DRIVER_OR_FAIL(driver, cuDevicePrimaryCtxReset_v2);
-    struct weir_pool *pool = weir__forked() ? NULL : weir__process_pool_made((int)device);
-    if (pool != NULL) {
-        weir__preload_pool_ends((int)device, pool);
-        weir__process_pool_forget((int)device);
-    }
-    return driver->cuDevicePrimaryCtxReset_v2(device);
+    const struct weir__real *driver = weir__real_needed();
+    if (driver == NULL || driver->cuDevicePrimaryCtxReset_v2 == NULL) return CUDA_ERROR_NOT_INITIALIZED;
+    if (weir__forked()) return driver->cuDevicePrimaryCtxReset_v2(device);
+    weir__preload_alone_begin();
+    end_pool(device);
+    const CUresult code = driver->cuDevicePrimaryCtxReset_v2(device);
+    weir__preload_alone_end();
+    return code;
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
@@ -76,4 +72,52 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     if (status == WEIR_OK) return CUDA_SUCCESS;
     if (driver->cuCtxDisablePeerAccess != NULL) (void)driver->cuCtxDisablePeerAccess(peer);
     return weir__preload_code(status);
+}
+
+/* ---- the driver's memory pools ------------------------------------------------------------------------------------ */
+
+static bool own_pool[WEIR__MOST_DEVICES];
+
+bool weir__preload_has_own_pool(CUdevice device) {
+    return device >= 0 && device < WEIR__MOST_DEVICES && __atomic_load_n(&own_pool[device], __ATOMIC_RELAXED);
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+    CUmemoryPool usual = NULL;
+    DRIVER_OR_FAIL(driver, cuDeviceSetMemPool);
+    const CUresult code = driver->cuDeviceSetMemPool(device, pool);
+    if (code == CUDA_SUCCESS && device >= 0 && device < WEIR__MOST_DEVICES &&
+        driver->cuDeviceGetDefaultMemPool != NULL && driver->cuDeviceGetDefaultMemPool(&usual, device) == CUDA_SUCCESS)
+        __atomic_store_n(&own_pool[device], pool != usual, __ATOMIC_RELAXED);
+    return code;
+}
+
+/* The pool of weir's that serves in the place of a default one. */
+static struct weir_pool *in_place_of(const struct weir__real *driver, CUmemoryPool asked) {
+    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
+        struct weir_pool *pool = weir__process_pool_made(ordinal);
+        if (pool != NULL && weir__preload_is_usual(driver, asked, pool)) return pool;
+    }
+    return NULL;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool asked, size_t keep_bytes) {
+    DRIVER_OR_FAIL(driver, cuMemPoolTrimTo);
+    struct weir_pool *pool = in_place_of(driver, asked);
+    const CUresult code = driver->cuMemPoolTrimTo(asked, keep_bytes);
+    return code == CUDA_SUCCESS && pool != NULL ? weir__preload_code(weir_pool_trim(pool, keep_bytes)) : code;
+}
+
+/* What both have, the driver for captures and such. */
+CUresult cuMemPoolGetAttribute(CUmemoryPool asked, CUmemPool_attribute attribute, void *value) {
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    DRIVER_OR_FAIL(driver, cuMemPoolGetAttribute);
+    struct weir_pool *pool = in_place_of(driver, asked);
+    const CUresult code = driver->cuMemPoolGetAttribute(asked, attribute, value);
+    if (code != CUDA_SUCCESS || pool == NULL || weir_pool_get_stats(pool, &stats) != WEIR_OK) return code;
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) *(uint64_t *)value += stats.held_bytes;
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *(uint64_t *)value += stats.peak_held_bytes;
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) *(uint64_t *)value += stats.live_bytes;
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *(uint64_t *)value += stats.peak_live_bytes;
+    return code;
 }
