@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs do at the edges, under the preloaded library (programs/corners.c has the scenes). */
+#include "support.h"
+
+static struct outcome outcome;
+
+static void play(const char *program, const char *scene, const char *const *more) {
+    run_preloaded(ARGUMENTS(program, scene), more, &outcome);
+    assert_ended(0, &outcome);
+}
+
+static void assert_served(uint64_t allocs, uint64_t frees, const char *left, uint64_t count) {
+    assert_int_equal(counted_allocs(&outcome), allocs);
+    assert_int_equal(counted_frees(&outcome), frees);
+    if (left != NULL) assert_int_equal(counted(&outcome, left), count);
+}
+
+static void look_ups_that_are_not_replaced_answer_as_without_it(void **state) {
+    static struct outcome without;
+    (void)state;
+    run_plain(ARGUMENTS(PROGRAM("corners"), "look_ups"), NULL, &without);
+    assert_ended(0, &without);
+    play(PROGRAM("corners"), "look_ups", NULL);
+    assert_string_equal(outcome.out, without.out);
+    assert_served(3, 3, NULL, 0);
+}
+
+/* Another library that is preloaded looks names up before this one's constructor has run. */
+static void look_ups_before_any_constructor_are_answered(void **state) {
+    (void)state;
+    static const char both[] = "LD_PRELOAD=" TEST_LIBRARY ":" PROGRAM("early.so");
+    run_preloaded(ARGUMENTS(PROGRAM("by_dlsym")), ARGUMENTS(both), &outcome);
+    assert_ended(0, &outcome);
+    assert_string_equal(outcome.out, "early: found\nprogram: three blocks\n");
+    assert_served(3, 3, NULL, 0);
+    static const char turned[] = "LD_PRELOAD=" PROGRAM("early.so") ":" TEST_LIBRARY;
+    run_preloaded(ARGUMENTS(PROGRAM("by_lookup")), ARGUMENTS(turned), &outcome);
+    assert_ended(0, &outcome);
+    assert_served(3, 3, NULL, 0);
+}
+
+static void sizes_at_both_ends_are_answered(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "sizes", NULL);
+    assert_int_equal(counted(&outcome, "refused"), 14);
+}
+
+static void a_block_is_freed_once_and_by_its_maker(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "frees", NULL);
+    assert_served(3, 3, "foreign_pool", 1);
+    assert_int_equal(counted(&outcome, "foreign_frees"), 1);
+}
+
+static void memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "pools", NULL);
+    assert_served(2, 2, "foreign_pool", 1);
+}
+
+static void free_memory_never_wraps_at_a_limit_and_idle_memory_is_free(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "limits", ARGUMENTS("WEIR_OPTIONS=limit:32M"));
+    assert_served(2, 2, NULL, 0);
+}
+
+static void contexts_of_the_program_are_the_drivers(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "contexts", NULL);
+    assert_served(4, 4, "foreign_context", 3);
+}
+
+static void a_peer_may_use_what_was_allocated_before_and_after(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "peers", NULL);
+    assert_served(2, 0, NULL, 0);
+}
+
+static void a_device_is_reset_while_threads_allocate(void **state) {
+    (void)state;
+    for (int times = 0; times < 5; times++) play(PROGRAM("corners"), "resets", NULL);
+}
+
+static void plain_memory_is_the_drivers_by_option_and_all_of_it_when_off(void **state) {
+    (void)state;
+    run_preloaded(ARGUMENTS(PROGRAM("capture")), ARGUMENTS("WEIR_PRELOAD=plain:driver"), &outcome);
+    assert_ended(0, &outcome);
+    assert_served(3, 3, "foreign_option", 1);
+    run_preloaded(ARGUMENTS(PROGRAM("capture")), ARGUMENTS("WEIR_PRELOAD=off"), &outcome);
+    assert_ended(0, &outcome);
+    assert_string_equal(outcome.summary, "");
+    run_preloaded(ARGUMENTS(PROGRAM("runtime_13")), ARGUMENTS("WEIR_PRELOAD=no"), &outcome);
+    assert_int_equal(outcome.status, 0);
+    assert_non_null(strstr(outcome.err, "WEIR_PRELOAD=no is not known"));
+    assert_served(3, 3, NULL, 0);
+}
+
+static void bad_options_leave_the_device_to_the_driver_and_say_so_in_the_log(void **state) {
+    (void)state;
+    static const char *const bad[] = {"WEIR_OPTIONS=bogus:1", "WEIR_LOG=error", NULL};
+    run_preloaded(ARGUMENTS(PROGRAM("runtime_13")), bad, &outcome);
+    assert_int_equal(outcome.status, 0);
+    assert_string_equal(outcome.out, "three blocks\n");
+    assert_non_null(strstr(outcome.err, "unknown key 'bogus'"));
+    assert_served(0, 0, "foreign_failed", 3);
+    assert_int_equal(counted(&outcome, "foreign_frees"), 3);
+}
+
+/* A leak ends such a program with a status of its own. */
+static void nothing_leaks(void **state) {
+    static const char *const scenes[] = {"look_ups", "sizes", "frees", "pools", "contexts", "peers", "resets"};
+    (void)state;
+#ifdef TEST_LEAKS
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) play(PROGRAM("leaks"), scenes[i], NULL);
+#else
+    (void)scenes;
+    print_message("skipped: this compiler has no -fsanitize=leak\n");
+    skip();
+#endif
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(look_ups_that_are_not_replaced_answer_as_without_it),
+        cmocka_unit_test(look_ups_before_any_constructor_are_answered),
+        cmocka_unit_test(sizes_at_both_ends_are_answered),
+        cmocka_unit_test(a_block_is_freed_once_and_by_its_maker),
+        cmocka_unit_test(memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served),
+        cmocka_unit_test(free_memory_never_wraps_at_a_limit_and_idle_memory_is_free),
+        cmocka_unit_test(contexts_of_the_program_are_the_drivers),
+        cmocka_unit_test(a_peer_may_use_what_was_allocated_before_and_after),
+        cmocka_unit_test(a_device_is_reset_while_threads_allocate),
+        cmocka_unit_test(plain_memory_is_the_drivers_by_option_and_all_of_it_when_off),
+        cmocka_unit_test(bad_options_leave_the_device_to_the_driver_and_say_so_in_the_log),
+        cmocka_unit_test(nothing_leaks),
+    };
+    cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage: corners SCENE: what programs do at the edges; each scene checks what it gets and says its name at the end. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "driver.h"
+
+/* An entry that driver.h does not list. */
+#define ENTRY(name, parameters)                                                                                        \
+    CUresult(*name) parameters;                                                                                        \
+    do {                                                                                                               \
+        void *found_##name = symbol_of(open_driver(), #name);                                                          \
+        memcpy(&name, &found_##name, sizeof found_##name);                                                             \
+    } while (0)
+
+static CUdeviceptr plain(size_t bytes) {
+    CUdeviceptr block;
+    CUDA(cuMemAlloc(&block, bytes));
+    return block;
+}
+
+static size_t free_bytes(void) {
+    size_t left, total;
+    CUDA(cuMemGetInfo(&left, &total));
+    CHECK(left <= total);
+    return left;
+}
+
+/* ---- look-ups ----------------------------------------------------------------------------------------------------- */
+
+/* By its object and name, which are the same in every run. */
+static void tell(const char *how, void *address) {
+    Dl_info info;
+    const bool known = address != NULL && dladdr(address, &info) != 0;
+    const char *slash = known ? strrchr(info.dli_fname, '/') : NULL;
+    printf("%s: %s %s\n", how,
+           !known          ? "none"
+           : slash == NULL ? info.dli_fname
+                           : slash + 1,
+           known && info.dli_sname != NULL ? info.dli_sname : "");
+}
+
+static void tell_if(const char *how, const void *address) { printf("%s: %s\n", how, address == NULL ? "none" : "one"); }
+
+__attribute__((visibility("default"))) CUresult cuHelper(void);
+CUresult cuHelper(void) { return CUDA_SUCCESS; }
+
+static void look_ups(void) {
+    tell_if("before a driver is there", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+    tell_if("next before a driver is there", dlsym(RTLD_NEXT, "cuMemAlloc_v2"));
+    void *self = dlopen(NULL, RTLD_NOW), *driver = open_driver();
+    tell("cuInit of the driver", dlsym(driver, "cuInit"));
+    tell("cuInit by default", dlsym(RTLD_DEFAULT, "cuInit"));
+    tell("cuInit next", dlsym(RTLD_NEXT, "cuInit"));
+    tell("own by default", dlsym(RTLD_DEFAULT, "cuHelper"));
+    tell("own of itself", dlsym(self, "cuHelper"));
+    tell("own next", dlsym(RTLD_NEXT, "cuHelper"));
+    tell("of the C library", dlsym(RTLD_DEFAULT, "qsort"));
+    tell("with a version", dlvsym(RTLD_DEFAULT, "qsort", "GLIBC_2.2.5"));
+    tell("of no object", dlsym(driver, "cuNoSuchEntry"));
+    CHECK(dlerror() != NULL);
+    tell_if("a replaced one", dlsym(driver, "cuMemAlloc_v2"));
+    tell("the first form", dlsym(driver, "cuMemAlloc"));
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuGetProcAddress, (const char *, void **, int, uint64_t));
+    void *found = NULL;
+    CHECK(cuGetProcAddress("cuMemAlloc", &found, 2000, 0) == CUDA_SUCCESS);
+    tell("of version 2000", found);
+    CHECK(cuGetProcAddress("cuNoSuchEntry", &found, 12000, 0) == CUDA_ERROR_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuMemAllocAsync", &found, 11000, 0) == CUDA_ERROR_NOT_FOUND);
+    three_blocks("program");
+}
+
+/* ---- sizes -------------------------------------------------------------------------------------------------------- */
+
+static double now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static void sizes(void) {
+    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 510,        SIZE_MAX - 511,
+                                   (size_t)1 << 63, ((size_t)1 << 63) - 1, SIZE_MAX - 7};
+    find_all(12000, 0);
+    use_device(0);
+    const CUdeviceptr p = plain(512);
+    const size_t left = free_bytes();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        CUdeviceptr block = 7;
+        const double began = now_ms();
+        CHECK(cuda.cuMemAlloc(&block, sizes[i]) == CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK(cuda.cuMemAllocAsync(&block, sizes[i], NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK(now_ms() - began < 2000 && block == 7); /* far less where nothing else runs */
+        CHECK(free_bytes() == left);
+        const CUdeviceptr q = plain(512);
+        CHECK(q != p);
+        CUDA(cuMemFree(q));
+    }
+    ENTRY(cuMemAllocPitch_v2, (CUdeviceptr *, size_t *, size_t, size_t, unsigned));
+    CUdeviceptr block = 7;
+    size_t pitch = 0;
+    CHECK(cuMemAllocPitch_v2(&block, &pitch, SIZE_MAX - 3, 2, 4) != CUDA_SUCCESS);
+    CHECK(cuMemAllocPitch_v2(&block, &pitch, 1000, SIZE_MAX / 500, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cuMemAllocPitch_v2(&block, &pitch, 1000, 3, 5) == CUDA_ERROR_INVALID_VALUE && block == 7);
+    CHECK(cuda.cuMemAlloc(&block, 0) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuda.cuMemAlloc(NULL, 512) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuda.cuMemFree(0) == CUDA_SUCCESS);
+    CUDA(cuMemFree(p));
+}
+
+/* ---- frees -------------------------------------------------------------------------------------------------------- */
+
+static void *free_there(void *block) {
+    use_device(0);
+    CUDA(cuMemFree(*(CUdeviceptr *)block));
+    return NULL;
+}
+
+static void frees(void) {
+    enum { BYTES = 512 << 10 };
+    pthread_t thread;
+    find_all(12000, 0);
+    use_device(0);
+    const CUdeviceptr p = plain(BYTES);
+    CUDA(cuMemFree(p));
+    CHECK(cuda.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuda.cuMemFreeAsync(p, NULL) == CUDA_ERROR_INVALID_VALUE);
+    const CUdeviceptr q = plain(BYTES);
+    CUdeviceptr r = plain(BYTES), base;
+    size_t bytes;
+    CHECK(q != r);
+    CHECK(cuda.cuMemFree(q + 512) == CUDA_ERROR_INVALID_VALUE);
+    CUDA(cuMemGetAddressRange(&base, &bytes, q + 512));
+    CHECK(base == q && bytes == BYTES);
+    CHECK(pthread_create(&thread, NULL, free_there, &r) == 0);
+    pthread_join(thread, NULL);
+    CHECK(cuda.cuMemFree(r) == CUDA_ERROR_INVALID_VALUE);
+    CUDA(cuMemFree(q));
+    /* A block of the driver's own pool, freed by the plain call. */
+    ENTRY(cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *));
+    ENTRY(cuMemPoolDestroy, (CUmemoryPool));
+    ENTRY(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream));
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+    CUdeviceptr foreign;
+    CHECK(cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
+    const size_t left = free_bytes();
+    CHECK(cuMemAllocFromPoolAsync(&foreign, MEBI, pool, NULL) == CUDA_SUCCESS);
+    CUDA(cuStreamSynchronize(NULL));
+    CHECK(free_bytes() < left);
+    CUDA(cuMemFree(foreign));
+    CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS && free_bytes() == left);
+}
+
+/* ---- the driver's pools ------------------------------------------------------------------------------------------- */
+
+static void pools(void) {
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *));
+    ENTRY(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice));
+    ENTRY(cuDeviceSetMemPool, (CUdevice, CUmemoryPool));
+    ENTRY(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream));
+    ENTRY(cuMemPoolGetAttribute, (CUmemoryPool, CUmemPool_attribute, void *));
+    ENTRY(cuMemPoolTrimTo, (CUmemoryPool, size_t));
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool usual, own;
+    CUdeviceptr block;
+    uint64_t used = 0;
+    CHECK(cuMemPoolCreate(&own, &properties) == CUDA_SUCCESS);
+    CHECK(cuDeviceGetDefaultMemPool(&usual, 0) == CUDA_SUCCESS);
+    CHECK(cuMemAllocFromPoolAsync(&block, MEBI, usual, NULL) == CUDA_SUCCESS); /* served */
+    CHECK(cuMemPoolGetAttribute(usual, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used == MEBI);
+    CUDA(cuMemFreeAsync(block, NULL));
+    CUDA(cuStreamSynchronize(NULL));
+    CHECK(cuMemPoolTrimTo(usual, 0) == CUDA_SUCCESS);
+    CHECK(cuMemPoolGetAttribute(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used) == CUDA_SUCCESS && used == 0);
+    CHECK(cuDeviceSetMemPool(0, own) == CUDA_SUCCESS);
+    CUDA(cuMemAllocAsync(&block, MEBI, NULL)); /* the driver's */
+    CHECK(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used >= MEBI);
+    CUDA(cuMemFreeAsync(block, NULL));
+    CHECK(cuDeviceSetMemPool(0, usual) == CUDA_SUCCESS);
+    CUDA(cuMemAllocAsync(&block, MEBI, NULL)); /* served */
+    CUDA(cuMemFreeAsync(block, NULL));
+    CUDA(cuStreamSynchronize(NULL));
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------- */
+
+/* The library's own functions, as a program that knows weir finds them. */
+static void *of_weir(const char *name) {
+    void *found = dlsym(RTLD_DEFAULT, name);
+    CHECK(found != NULL);
+    return found;
+}
+
+/* Needs: a limit of 32 MiB. */
+static void limits(void) {
+    struct weir_pool *pool = NULL;
+    int (*process_pool)(int, struct weir_pool **), (*set_limit)(struct weir_pool *, size_t),
+        (*trim)(struct weir_pool *, size_t);
+    void *found[] = {of_weir("weir_process_pool"), of_weir("weir_pool_set_limit"), of_weir("weir_pool_trim")};
+    memcpy(&process_pool, &found[0], sizeof found[0]);
+    memcpy(&set_limit, &found[1], sizeof found[1]);
+    memcpy(&trim, &found[2], sizeof found[2]);
+    find_all(12000, 0);
+    use_device(0);
+    CHECK(free_bytes() == 32 * MEBI);
+    CUDA(cuMemFree(plain(16 * MEBI)));
+    CHECK(free_bytes() == 32 * MEBI);
+    const CUdeviceptr b = plain(24 * MEBI);
+    CHECK(free_bytes() == 8 * MEBI);
+    CUdeviceptr more;
+    CHECK(cuda.cuMemAlloc(&more, 9 * MEBI) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(process_pool(0, &pool) == 0 && set_limit(pool, 20 * MEBI) == 0);
+    CHECK(free_bytes() == 0);
+    CUDA(cuMemFree(b));
+    CHECK(free_bytes() == 20 * MEBI);
+    CUDA(cuStreamSynchronize(NULL));
+    CHECK(trim(pool, 0) == 0 && free_bytes() == 20 * MEBI);
+}
+
+/* ---- contexts ----------------------------------------------------------------------------------------------------- */
+
+static void contexts(void) {
+    CUcontext own, none;
+    CUdeviceptr block, other;
+    CUstream stream;
+    find_all(12000, 0);
+    ENTRY(cuCtxCreate_v2, (CUcontext *, unsigned, CUdevice));
+    ENTRY(cuCtxPushCurrent_v2, (CUcontext));
+    ENTRY(cuCtxPopCurrent_v2, (CUcontext *));
+    ENTRY(cuCtxDestroy_v2, (CUcontext));
+    ENTRY(cuDevicePrimaryCtxGetState, (CUdevice, unsigned *, int *));
+    unsigned flags;
+    int active = 1;
+    CUDA(cuInit(0));
+    CHECK(cuCtxCreate_v2(&own, 0, 0) == CUDA_SUCCESS);
+    block = plain(MEBI); /* the driver's, in a context of the program's own */
+    CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUDA(cuMemAllocAsync(&other, MEBI, stream));
+    CHECK(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && !active);
+    CHECK(cuCtxPopCurrent_v2(&none) == CUDA_SUCCESS);
+    use_device(0);
+    const CUdeviceptr served = plain(MEBI);
+    CUDA(cuMemFreeAsync(other, stream));
+    CUDA(cuMemAllocAsync(&other, MEBI, stream)); /* the stream's context is what counts */
+    CHECK(cuCtxPushCurrent_v2(own) == CUDA_SUCCESS);
+    CUDA(cuMemFree(served)); /* and where a block comes from */
+    CUDA(cuMemFree(block));
+    CUDA(cuMemFreeAsync(other, stream));
+    CUDA(cuStreamSynchronize(stream));
+    CHECK(cuCtxPopCurrent_v2(&none) == CUDA_SUCCESS && cuCtxDestroy_v2(own) == CUDA_SUCCESS);
+    three_blocks("program");
+}
+
+/* ---- peers -------------------------------------------------------------------------------------------------------- */
+
+/* That device 1 may use it is to the driver a property of each mapping. */
+static void usable_by_1(CUdeviceptr block) {
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+    unsigned long long flags = 0;
+    ENTRY(cuMemGetAccess, (unsigned long long *, const CUmemLocation *, CUdeviceptr));
+    CHECK(cuMemGetAccess(&flags, &location, block) == CUDA_SUCCESS && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+static void peers(void) {
+    CUcontext context[2];
+    CUdeviceptr before;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuCtxEnablePeerAccess, (CUcontext, unsigned));
+    ENTRY(cuCtxDisablePeerAccess, (CUcontext));
+    for (CUdevice device = 0; device < 2; device++) CUDA(cuDevicePrimaryCtxRetain(&context[device], device));
+    before = plain(MEBI);
+    CUDA(cuCtxSetCurrent(context[1]));
+    CHECK(cuCtxEnablePeerAccess(context[0], 0) == CUDA_SUCCESS);
+    CUDA(cuCtxSetCurrent(context[0]));
+    usable_by_1(before);
+    usable_by_1(plain(MEBI));
+    CUDA(cuCtxSetCurrent(context[1]));
+    CHECK(cuCtxDisablePeerAccess(context[0]) == CUDA_SUCCESS);
+    CHECK(cuCtxDisablePeerAccess(context[0]) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+}
+
+/* ---- a reset beside allocations ----------------------------------------------------------------------------------- */
+
+static atomic_bool over;
+
+/* What a call gets that the reset comes upon is the driver's business; nothing else may come of it. */
+static void *allocate_always(void *unused) {
+    CUcontext context;
+    (void)unused;
+    CUDA(cuDevicePrimaryCtxRetain(&context, 0));
+    while (!over) {
+        CUdeviceptr block, ordered;
+        (void)cuda.cuCtxSetCurrent(context);
+        if (cuda.cuMemAlloc(&block, MEBI) == CUDA_SUCCESS) (void)cuda.cuMemFree(block);
+        if (cuda.cuMemAllocAsync(&ordered, MEBI, NULL) == CUDA_SUCCESS) (void)cuda.cuMemFreeAsync(ordered, NULL);
+    }
+    return NULL;
+}
+
+static void resets(void) {
+    enum { THREADS = 3, RESETS = 50 };
+    pthread_t thread[THREADS];
+    find_all(12000, 0);
+    use_device(0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&thread[i], NULL, allocate_always, NULL) == 0);
+    for (int i = 0; i < RESETS; i++) {
+        CUdeviceptr block;
+        (void)cuda.cuMemAlloc(&block, MEBI);
+        sched_yield();
+        CUDA(cuDevicePrimaryCtxReset(0));
+        use_device(0);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    CUDA(cuDevicePrimaryCtxReset(0));
+    use_device(0);
+    three_blocks("program");
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------ */
+
+/* Ends while threads allocate, with a function at exit that frees. */
+static CUdeviceptr last;
+static void free_at_exit(void) { (void)cuda.cuMemFree(last); }
+
+static void ends(void) {
+    pthread_t thread;
+    find_all(12000, 0);
+    use_device(0);
+    last = plain(MEBI);
+    atexit(free_at_exit);
+    for (int i = 0; i < 3; i++) CHECK(pthread_create(&thread, NULL, allocate_always, NULL) == 0);
+    CUDA(cuMemsetD8Async(plain(MEBI), 1, MEBI, NULL));
+}
+
+static const struct scene {
+    const char *name;
+    void (*play)(void);
+} scenes[] = {{"look_ups", look_ups}, {"sizes", sizes}, {"frees", frees},   {"pools", pools}, {"limits", limits},
+              {"contexts", contexts}, {"peers", peers}, {"resets", resets}, {"ends", ends}};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof *scenes; i++) {
+        if (strcmp(argv[1], scenes[i].name) != 0) continue;
+        scenes[i].play();
+        puts(argv[1]);
+        return 0;
+    }
+    return 2;
+}

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+int main(void) { return puts("static") < 0; }
