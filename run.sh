@@ -44,6 +44,7 @@ die() { printf 'run.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
 
 # package: why (docs/dependencies.md says more)
 BUILD_PACKAGES="gcc: compiles the project
+g++: compiles libweir-torch.so, which PyTorch's hooks need
 libc6-dev: the C library's headers
 cmake: configures the build
 ninja-build: runs the build
@@ -62,8 +63,7 @@ TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
 ALL_PACKAGES="clang: second compiler of the test run"
 POOL_PACKAGES="libjemalloc2: an allocator to measure beside (bench pool)
 libmimalloc2.0: an allocator to measure beside (bench pool)"
-TORCH_PACKAGES="g++: compiles the driver of PyTorch's allocator (bench pool --torch)
-python3-venv: holds PyTorch (bench pool --torch)"
+TORCH_PACKAGES="python3-venv: holds PyTorch (bench pool --torch)"
 
 NO_INSTALL=no
 
@@ -167,7 +167,7 @@ test_installed_client() {
     local prefix="$ROOT/build/installed"
     rm -rf "$prefix" build/client
     install_to "$prefix"
-    say "building examples/link and examples/watch against the installed tree"
+    say "building examples/link, watch and runtime against the installed tree"
     sh tests/installed_client.sh "$prefix" "$ROOT/examples" build/client
     uninstall_from "$prefix"
     [ -z "$(find "$prefix" -type f 2>/dev/null | head -1)" ] || die "uninstall left files in $prefix"

@@ -310,10 +310,15 @@ static size_t ask_free_bytes(struct weir_pool *pool) {
     return free_bytes;
 }
 
+/* No wait would help. Caching allocators give their caches back even then. */
+static bool exceeds_limit(const struct weir_pool *pool, size_t bytes) {
+    return bytes > (pool->policy->name == WEIR_POLICY_PER_STREAM ? SIZE_MAX / 4 : pool->limit_bytes);
+}
+
 static enum weir_status alloc_block(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     const bool plain = request->alignment <= WEIR__ALIGNMENT && !request->alone;
     if (request->requested_bytes == 0 && plain) return alloc_zero(pool, request, out);
-    if (request->requested_bytes > SIZE_MAX / 4) return weir__refuse(pool, request, ask_free_bytes(pool));
+    if (exceeds_limit(pool, request->requested_bytes)) return weir__refuse(pool, request, ask_free_bytes(pool));
     request->bytes = (request->requested_bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     if (request->bytes == 0) request->bytes = WEIR__ALIGNMENT;
     if (request->alone) request->bytes = (request->bytes + pool->granule - 1) / pool->granule * pool->granule;

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: installed_client.sh PREFIX EXAMPLES FOLDER: builds the examples against the installed tree, by CMake package and (link)
-# by pkg-config, and runs them on the emulated device. Asks the installed programs for what needs no run.
+# usage: installed_client.sh PREFIX EXAMPLES FOLDER: builds the examples against the installed tree, by CMake package and (link,
+# runtime) by pkg-config, and runs them on the emulated device. Asks the installed programs for what needs no run.
 set -eu
 prefix=$1 examples=$2 folder=$3
 mkdir -p "$folder"
-for example in link watch; do
+for example in link watch runtime; do
     cmake -S "$examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
         cmake --build "$folder/$example" >> "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 done
@@ -15,6 +15,17 @@ export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir weir)
 # shellcheck disable=SC2046
 cc -Wall -Werror "$examples/link/link.c" -o "$folder/by-pkg-config" $(pkg-config --cflags --libs weir) "-Wl,-rpath,$libdir"
+# The runtime is the toolkit's where there is one, else the emulated one; a second build never sees a toolkit.
+emu=$libdir/weir/emu
+cmake -S "$examples/runtime" -B "$folder/runtime-bare" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON > "$folder/log" 2>&1 &&
+    cmake --build "$folder/runtime-bare" >> "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+# shellcheck disable=SC2046
+cc -Wall -Werror "$examples/runtime/runtime.c" -o "$folder/runtime-by-pkg-config" $(pkg-config --cflags --libs weir) \
+    "-Wl,-rpath,$libdir" "$emu/libcudart.so.13"
+for program in "$folder/runtime/runtime" "$folder/runtime-bare/runtime" "$folder/runtime-by-pkg-config"; do
+    LD_LIBRARY_PATH=$emu "$program"
+done
 # The programs find what was installed for them.
 "$prefix/bin/weir-train" --config="$prefix/share/weir/configs/demo.yaml" --dump-config > "$folder/dump"
 "$prefix/bin/weir-replay" --help > "$folder/help"

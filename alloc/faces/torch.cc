@@ -16,10 +16,6 @@
 
 #include "weir/faces.h"
 
-namespace __cxxabiv1 {
-extern "C" [[noreturn]] void __cxa_throw(void *error, std::type_info *type, void (*destroy)(void *error));
-}
-
 namespace {
 
 class out_of_memory : public std::bad_alloc {

@@ -3,6 +3,7 @@
  * the driver, memory that a noted stream uses serves others after it, and a graph's memory is the graph's for as long as PyTorch
  * has it. */
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "alloc/faces/process.h"
@@ -34,10 +35,10 @@ static int set_up(void **state) {
 
 /* Every test has a pool of its own. */
 static int forget(void **state) {
-    (void)state;
+    open_gates_left_shut(state);
     OK(weir_pool_check(pool_of(0)));
     weir__process_pool_forget(0);
-    return open_gates_left_shut(state);
+    return 0;
 }
 
 static void finish(size_t live_blocks) {
@@ -116,6 +117,16 @@ static void what_is_freed_serves_a_larger_request_and_the_flush_gives_back(void 
     weir_torch_free(p, 700 * UNIT, 0, s2);
     weir_torch_reset();
     assert_int_equal(stats_of(pool).held_bytes, 0);
+}
+
+static void what_exceeds_the_limit_is_refused_without_a_wait_for_work(void **state) {
+    (void)state;
+    void *p = weir_torch_alloc(100 * UNIT, 0, s1);
+    struct gate *gate = put_gate(s1);
+    weir_torch_free(p, 100 * UNIT, 0, s1);
+    assert_null(weir_torch_alloc((ssize_t)stats_of(pool_of(0)).limit_bytes + 1, 0, s2));
+    assert_int_equal(stats_of(pool_of(0)).host_waits, 0);
+    open_gate(gate);
 }
 
 static void a_flush_gives_back_what_work_still_uses_once_it_is_over(void **state) {
@@ -321,6 +332,49 @@ static void a_pool_without_a_capture_changes_nothing(void **state) {
     finish(0);
 }
 
+/* ---- threads ---------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, TURNS = 300 };
+
+static void *allocate_and_free(void *argument) {
+    weir_stream stream = argument;
+    for (int i = 0; i < TURNS; i++) {
+        const ssize_t bytes = 1 + i % 7 * UNIT;
+        void *block = weir_torch_alloc(bytes, 0, stream);
+        if (block == NULL) return argument;
+        queue_fill(stream, block, (size_t)bytes, 1);
+        if (i % 5 == 0) weir_torch_record_stream(block, s1);
+        weir_torch_free(block, bytes, 0, stream);
+    }
+    return NULL;
+}
+
+static void every_call_may_come_from_any_thread(void **state) {
+    (void)state;
+    struct filter filter = {.stream = s1};
+    weir_stream streams[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        streams[i] = new_stream();
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, streams[i]), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        unsigned char *kept;
+        if (i % 5 == 0) weir_torch_reset();
+        graph_exec exec = capture(&filter, &kept, i % 2 == 0);
+        weir_torch_free(kept, 4 * UNIT, 0, s1);
+        destroy_graph(exec);
+        weir_torch_release_pool(0, id);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+        OK(weir_stream_destroy(test_device(), streams[i]));
+    }
+    finish(0);
+}
+
 #undef cmocka_unit_test
 #define cmocka_unit_test(test) cmocka_unit_test_teardown(test, forget)
 
@@ -330,6 +384,7 @@ int main(void) {
         cmocka_unit_test(sizes_near_the_top_are_refused_and_nothing_has_changed),
         cmocka_unit_test(blocks_of_no_size_have_addresses_of_their_own),
         cmocka_unit_test(what_is_freed_serves_a_larger_request_and_the_flush_gives_back),
+        cmocka_unit_test(what_exceeds_the_limit_is_refused_without_a_wait_for_work),
         cmocka_unit_test(a_flush_gives_back_what_work_still_uses_once_it_is_over),
         cmocka_unit_test(the_fraction_is_the_limit),
         cmocka_unit_test(strangers_and_double_frees_are_counted_and_change_nothing),
@@ -339,6 +394,7 @@ int main(void) {
         cmocka_unit_test(the_pools_end_may_come_before_the_captures),
         cmocka_unit_test(several_captures_share_a_pool_until_all_are_released),
         cmocka_unit_test(a_pool_without_a_capture_changes_nothing),
+        cmocka_unit_test(every_call_may_come_from_any_thread),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

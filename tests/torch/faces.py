@@ -230,8 +230,8 @@ def weir_tells_what_it_does():
 
 
 def the_figures_are_those_of_the_header():
-    header = os.environ.get("WEIR_HEADERS")
-    text = open(os.path.join(header, "weir", "pool.h"), encoding="ascii").read()
+    with open(os.path.join(os.environ["WEIR_HEADERS"], "weir", "pool.h"), encoding="ascii") as header:
+        text = header.read()
     block = text.split("#define WEIR_POOL_STATS_LIST(X)")[1].split("\n\n")[0]
     assert tuple(line.split(",")[1].strip() for line in block.split("X(")[1:]) == weir.STATS
 
