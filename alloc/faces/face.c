@@ -46,6 +46,7 @@ static bool has_block(struct weir_pool *pool, const void *block) {
 
 struct weir_pool *weir__face_pool_of(const void *block) {
     struct weir_pool *first = NULL;
+    if (weir__forked()) return NULL; /* their locks may be held for ever */
     for (int ordinal = 0; ordinal < WEIR__MOST_DEVICES; ordinal++) {
         struct weir_pool *pool = weir__process_pool_made(ordinal);
         if (pool == NULL) continue;

@@ -22,6 +22,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* outside any pool's *
 static struct torch_pool *first;                         /* the one that was begun last first */
 unsigned weir__torch_pools_open, weir__torch_pools_left;
 
+/* In a child after a fork the lock may be another's for ever, and nothing is to be done; nor in a host function, for which another
+ * thread may wait under the lock. */
+static bool lock_pools(void) {
+    if (weir__forked() || weir__in_host_function()) return false;
+    pthread_mutex_lock(&lock);
+    return true;
+}
+
 static struct torch_pool **find(int device, struct weir_torch_pool id) {
     struct torch_pool **link = &first;
     while (*link != NULL &&
@@ -70,8 +78,7 @@ static void sweep(void) {
 }
 
 void weir__torch_pools_sweep(void) {
-    if (weir__in_host_function()) return; /* another thread may wait for the device under the lock */
-    pthread_mutex_lock(&lock);
+    if (!lock_pools()) return;
     sweep();
     pthread_mutex_unlock(&lock);
 }
@@ -102,7 +109,10 @@ static void close_pool(struct torch_pool *at) {
 
 void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_filter *filter, void (*drop)(void *self),
                            void *self) {
-    pthread_mutex_lock(&lock);
+    if (!lock_pools()) {
+        if (drop != NULL) drop(self);
+        return;
+    }
     sweep();
     struct torch_pool *at = filter == NULL ? NULL : find_or_add(device, id);
     if (at != NULL) {
@@ -121,7 +131,7 @@ void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_fil
 }
 
 void weir_torch_end_pool(int device, struct weir_torch_pool id) {
-    pthread_mutex_lock(&lock);
+    if (!lock_pools()) return;
     struct torch_pool *at = *find(device, id);
     if (at != NULL) close_pool(at);
     sweep();
@@ -129,7 +139,7 @@ void weir_torch_end_pool(int device, struct weir_torch_pool id) {
 }
 
 void weir_torch_release_pool(int device, struct weir_torch_pool id) {
-    pthread_mutex_lock(&lock);
+    if (!lock_pools()) return;
     struct torch_pool *at = *find(device, id);
     if (at != NULL && at->begun > 0) at->begun--;
     sweep();
@@ -154,8 +164,7 @@ static enum weir_status join(struct torch_pool *at, struct weir_pool *pool, weir
 }
 
 void weir__torch_pools_join(struct weir_pool *pool, int device, weir_stream stream) {
-    if (stream == NULL || weir__in_host_function()) return; /* the legacy stream never captures */
-    pthread_mutex_lock(&lock);
+    if (stream == NULL || !lock_pools()) return; /* the legacy stream never captures */
     struct torch_pool *at = first;
     end_captures();
     while (at != NULL && (at->filter == NULL || at->device != device || !at->filter(at->self, stream))) at = at->next;

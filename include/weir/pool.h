@@ -95,7 +95,7 @@ WEIR_API const char *weir_pool_options_help(void);
  *
  * Needs:   a stream of the pool's device, or 0 for the default stream.
  * Gives:   *out, aligned to 512; contents undefined. bytes == 0 gives a unique address of no size.
- * Fails:   WEIR_OUT_OF_MEMORY when idle memory of every stream has been tried (see weir_pool_report);
+ * Fails:   WEIR_OUT_OF_MEMORY when idle memory of every stream has been tried (see weir_pool_report), at once for more than the limit;
  *          WEIR_DRIVER with the driver's code in weir_last_error(); WEIR_OUT_OF_HOST_MEMORY; WEIR_NOT_SUPPORTED inside a
  *          host function when it would take a driver call. *out is NULL and the pool as it was. */
 WEIR_API enum weir_status weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);

@@ -2,7 +2,7 @@
 """weir from Python: its library, and what the pool of each device tells. Needs nothing but Python.
 
 The library is the one that the process has loaded already, else the one in the folder that WEIR_LIBRARY names, else the one that came with
-this package, else the system's. The pools are those that weir's faces use (weir/faces.h): one a device, made at first use.
+this package, else the system's; the other libraries lie beside it. The pools are those that weir's faces use (weir/faces.h): one a device, made at first use.
 weir_torch, weir_cupy, weir_rmm and weir_numba put other packages' allocations into them. Functions raise weir.Error, or
 weir.OutOfMemory, with weir's own sentence.
 """
@@ -29,11 +29,21 @@ _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 _loaded = {}
 
 
+def _folder_in_use():
+    """Gives: where the libweir.so lies that the process has loaded, as libweir-preload.so does; else None."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")[2]
+            if os.path.basename(path).startswith("libweir.so"):
+                return os.path.dirname("/" + path)
+    return None
+
+
 def _candidates(name):
     folder = os.environ.get("WEIR_LIBRARY")
     if folder:
         return [os.path.join(folder, name)]
-    return [os.path.join(_FOLDER, name), name]
+    return [os.path.join(folder, name) for folder in (_folder_in_use(), _FOLDER) if folder] + [name]
 
 
 def load(name):

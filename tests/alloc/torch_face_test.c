@@ -4,7 +4,8 @@
  * has it. */
 #include <limits.h>
 #include <pthread.h>
-#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "alloc/faces/process.h"
 #include "tests/alloc/graphs.h"
@@ -332,6 +333,43 @@ static void a_pool_without_a_capture_changes_nothing(void **state) {
     finish(0);
 }
 
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+/* What a child does with weir, while another thread of its parent, this one, has the pools' lock. */
+static int live_as_a_child(void) {
+    alarm(20);
+    struct filter filter = {.stream = s1};
+    if (weir_torch_alloc(1000, 0, s1) != NULL || weir_nccl_mem_alloc(&(void *){NULL}, 1) == 0) return 1;
+    weir_torch_record_stream(&filter, s1);
+    weir_torch_free(&filter, 1000, 0, s1);
+    weir_torch_begin_pool(0, id, is_its, drop, &filter);
+    weir_torch_end_pool(0, id);
+    weir_torch_release_pool(0, id);
+    weir_torch_reset();
+    return filter.dropped == 1 ? 0 : 2;
+}
+
+static bool forks(void *self, weir_stream stream) {
+    (void)stream;
+    const pid_t child = fork();
+    if (child == 0) _exit(live_as_a_child());
+    waitpid(child, self, 0);
+    return false;
+}
+
+static void a_child_is_refused_and_does_not_hang(void **state) {
+    (void)state;
+    int status = -1;
+    weir_torch_begin_pool(0, id, forks, NULL, &status);
+    void *p = weir_torch_alloc(1000, 0, s1);
+    assert_non_null(p);
+    assert_int_equal(status, 0);
+    weir_torch_end_pool(0, id);
+    weir_torch_release_pool(0, id);
+    weir_torch_free(p, 1000, 0, s1);
+    finish(0);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, TURNS = 300 };
@@ -394,6 +432,7 @@ int main(void) {
         cmocka_unit_test(the_pools_end_may_come_before_the_captures),
         cmocka_unit_test(several_captures_share_a_pool_until_all_are_released),
         cmocka_unit_test(a_pool_without_a_capture_changes_nothing),
+        cmocka_unit_test(a_child_is_refused_and_does_not_hang),
         cmocka_unit_test(every_call_may_come_from_any_thread),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
