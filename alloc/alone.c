@@ -27,6 +27,7 @@ struct weir__alone {
 static bool unmake(struct weir_pool *pool, struct weir__alone *alone) {
     if (weir__device_enter(pool->device) != WEIR_OK) return false;
     const size_t bytes = alone->extent.bytes;
+    weir__access_share(&pool->pages);
     if (alone->mapped) alone->mapped = MEMORY_CALL(pool, "cuMemUnmap", page_unmap(alone->address, bytes)) != WEIR_OK;
     if (alone->created && !alone->mapped)
         alone->created = MEMORY_CALL(pool, "cuMemRelease", page_release(alone->handle)) != WEIR_OK;
@@ -34,6 +35,7 @@ static bool unmake(struct weir_pool *pool, struct weir__alone *alone) {
         (void)MEMORY_CALL(pool, "cuMemAddressFree", address_free(alone->address, bytes));
         alone->address = 0;
     }
+    pthread_rwlock_unlock(&pool->pages.access_lock);
     weir__device_leave(pool->device);
     return !alone->created;
 }
@@ -41,11 +43,12 @@ static bool unmake(struct weir_pool *pool, struct weir__alone *alone) {
 static enum weir_status make(struct weir_pool *pool, struct weir__alone *alone) {
     CUmemAllocationProp properties;
     CUmemAccessDesc access[WEIR__MOST_PEERS + 1];
-    const size_t accessors = weir__accessors(&pool->pages);
     const size_t bytes = alone->extent.bytes;
     enum weir_status status = weir__device_enter(pool->device);
     if (status != WEIR_OK) return status;
     weir__page_properties(pool->device, &properties, &access[0]);
+    weir__access_share(&pool->pages);
+    const size_t accessors = weir__accessors(&pool->pages);
     memcpy(access + 1, pool->pages.access + 1, (accessors - 1) * sizeof *access);
     status = MEMORY_CALL(pool, "cuMemCreate", page_create(&alone->handle, bytes, &properties, 0));
     alone->created = status == WEIR_OK;
@@ -55,6 +58,7 @@ static enum weir_status make(struct weir_pool *pool, struct weir__alone *alone) 
     alone->mapped = status == WEIR_OK;
     if (status == WEIR_OK)
         status = MEMORY_CALL(pool, "cuMemSetAccess", page_set_access(alone->address, bytes, access, accessors));
+    pthread_rwlock_unlock(&pool->pages.access_lock);
     weir__device_leave(pool->device);
     alone->extent.address = (uintptr_t)alone->address;
     return status == WEIR_DRIVER && weir_last_error()->driver_code == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_OUT_OF_MEMORY

@@ -68,6 +68,7 @@ static void free_tables(struct weir__pages *pages) {
 
 enum weir_status weir__pages_open(struct weir__pages *pages, struct weir_device *device, size_t granule, size_t limit) {
     *pages = (struct weir__pages){.device = device, .granule = granule, .limit = limit};
+    weir__access_open(pages);
     size_t places = limit * WEIR__ARENA_TIMES;
     pages->arena_bytes = places * granule;
     enum weir_status status = WEIR_OK;
@@ -190,6 +191,7 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     const uint32_t place = weir__place_of(pages, address);
     size_t done = 0;
     raise_behind(pages, place + count);
+    weir__access_share(pages);
     while (done < count && status == WEIR_OK) {
         assert(weir__page_at(pages, place + done) == 0 && from[done] != 0);
         status =
@@ -206,6 +208,7 @@ enum weir_status weir__pages_map(struct weir__pages *pages, uintptr_t address, s
     status = out_of_memory_or(status);
     *mapped = done;
     if (status != WEIR_OK) status = undo_map(pages, address, done, status);
+    pthread_rwlock_unlock(&pages->access_lock);
     weir__device_leave(pages->device);
     return status;
 }
@@ -215,12 +218,14 @@ enum weir_status weir__pages_unmap(struct weir__pages *pages, uintptr_t address,
     if (status != WEIR_OK) return status;
     uint32_t place = weir__place_of(pages, address);
     const uint32_t end = place + (uint32_t)count;
+    weir__access_share(pages);
     while (place < end && status == WEIR_OK) {
         uint32_t behind = place;
         while (behind < end && weir__page_at(pages, behind) != 0 && behind - place < WEIR__LONGEST_UNMAP) behind++;
         if (behind > place) status = unmap_run(pages, place, behind - place);
         place = behind > place ? behind : place + 1;
     }
+    pthread_rwlock_unlock(&pages->access_lock);
     weir__device_leave(pages->device);
     return status;
 }

@@ -56,17 +56,21 @@ struct weir__pages {
     uint64_t memory_calls; /* atomic */
     CUmemAllocationProp properties;
     CUmemAccessDesc access[WEIR__MOST_PEERS + 1]; /* the device's own, then its peers' */
-    unsigned peer_count;                          /* atomic */
+    unsigned peer_count;
+    pthread_rwlock_t
+        access_lock; /* read: by calls that map and unmap; written: while what is mapped gets another peer */
 };
+
+void weir__access_open(struct weir__pages *pages);
+/* Around calls that map or unmap: what is mapped gets no other peer meanwhile. Ends by the lock's unlock. (peer.c) */
+void weir__access_share(struct weir__pages *pages);
 
 /* Reserves an arena for `limit` pages. Fails: WEIR_DRIVER, WEIR_OUT_OF_HOST_MEMORY; nothing is left. */
 enum weir_status weir__pages_open(struct weir__pages *pages, struct weir_device *device, size_t granule, size_t limit);
 /* Unmaps and gives back everything. Needs: no work on the arena. */
 void weir__pages_close(struct weir__pages *pages);
 
-static inline size_t weir__accessors(const struct weir__pages *pages) {
-    return 1 + (size_t)__atomic_load_n(&pages->peer_count, __ATOMIC_ACQUIRE);
-}
+static inline size_t weir__accessors(const struct weir__pages *pages) { return 1 + (size_t)pages->peer_count; }
 static inline uintptr_t weir__page_floor(const struct weir__pages *pages, uintptr_t address) {
     return weir__floor_to(address, pages->granule);
 }

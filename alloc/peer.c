@@ -2,6 +2,7 @@
 /* Peer access: to the driver a mapping has it or not, so it is set for each. */
 #include "alloc/alone.h"
 #include "alloc/pool.h"
+#include "device/emulated.h"
 
 static enum weir_status set_access(struct weir_pool *pool, uintptr_t address, size_t bytes,
                                    const CUmemAccessDesc *access) {
@@ -25,13 +26,35 @@ static enum weir_status set_in_arena(struct weir_pool *pool, const CUmemAccessDe
     return status;
 }
 
-/* Calls that began to map before now may not know of the peer. */
-static enum weir_status wait_for_calls(struct weir_pool *pool) {
-    const uint64_t deadline_ns = weir__device_now_ns(pool->device) + pool->wait_limit_ns;
-    while (pool->in_flight > 0)
-        if (!weir__wait_for_claims(pool, deadline_ns))
-            return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "memory is being mapped for longer than the wait limit");
-    return WEIR_OK;
+/* Threads that map all the time would else keep out who adds a peer. */
+void weir__access_open(struct weir__pages *pages) {
+    pthread_rwlockattr_t writers_first;
+    pthread_rwlockattr_init(&writers_first);
+    pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&pages->access_lock, &writers_first);
+    pthread_rwlockattr_destroy(&writers_first);
+}
+
+/* Threads that take turns can't wait for each other at a lock. */
+void weir__access_share(struct weir__pages *pages) {
+    while (pthread_rwlock_tryrdlock(&pages->access_lock) != 0) {
+        if (!weir__device_takes_turns(pages->device)) {
+            pthread_rwlock_rdlock(&pages->access_lock);
+            return;
+        }
+        weir__device_pause(pages->device, WEIR__TURN_NS);
+    }
+}
+
+/* With the pool's lock. */
+static void access_take(struct weir_pool *pool) {
+    weir__pool_lock(pool);
+    while (weir__device_takes_turns(pool->device) && pthread_rwlock_trywrlock(&pool->pages.access_lock) != 0) {
+        weir__pool_unlock(pool);
+        weir__device_pause(pool->device, WEIR__TURN_NS);
+        weir__pool_lock(pool);
+    }
+    if (!weir__device_takes_turns(pool->device)) pthread_rwlock_wrlock(&pool->pages.access_lock);
 }
 
 static bool is_known(const struct weir__pages *pages, CUdevice peer) {
@@ -40,26 +63,29 @@ static bool is_known(const struct weir__pages *pages, CUdevice peer) {
     return false;
 }
 
-/* The lock is held over the driver's calls here, as nowhere else: what is mapped must stay so, and a program does this once. None of
- * them waits for work. */
-enum weir_status weir__pool_add_peer(struct weir_pool *pool, CUdevice peer) {
+static enum weir_status add(struct weir_pool *pool, CUdevice peer) {
     struct weir__pages *pages = &pool->pages;
+    const size_t at = weir__accessors(pages);
+    if (is_known(pages, peer) || at > WEIR__MOST_PEERS) return WEIR_OK;
+    enum weir_status status = weir__device_enter(pool->device);
+    if (status != WEIR_OK) return status;
+    pages->access[at] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
+                                          .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    pages->peer_count = (unsigned)at;
+    status = set_in_arena(pool, &pages->access[at]);
+    if (status == WEIR_OK) status = weir__alone_set_access(pool, &pages->access[at]);
+    weir__device_leave(pool->device);
+    return status;
+}
+
+/* Locks are held over the driver's calls here, as nowhere else: what is mapped must stay so, and a program does this once. None of
+ * the calls waits for work. */
+enum weir_status weir__pool_add_peer(struct weir_pool *pool, CUdevice peer) {
     enum weir_status status = weir__pool_usable(pool, "cuCtxEnablePeerAccess");
     if (status != WEIR_OK || peer == pool->device->handle) return status;
-    weir__pool_lock(pool);
-    const size_t at = weir__accessors(pages);
-    if (!is_known(pages, peer) && at <= WEIR__MOST_PEERS) {
-        pages->access[at] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
-                                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-        __atomic_store_n(&pages->peer_count, (unsigned)at, __ATOMIC_RELEASE);
-        status = wait_for_calls(pool);
-        if (status == WEIR_OK) status = weir__device_enter(pool->device);
-        if (status == WEIR_OK) {
-            status = set_in_arena(pool, &pages->access[at]);
-            if (status == WEIR_OK) status = weir__alone_set_access(pool, &pages->access[at]);
-            weir__device_leave(pool->device);
-        }
-    }
+    access_take(pool);
+    status = add(pool, peer);
+    pthread_rwlock_unlock(&pool->pages.access_lock);
     weir__pool_unlock(pool);
     return status;
 }

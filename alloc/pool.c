@@ -118,6 +118,7 @@ static void init_locks(struct weir_pool *pool) {
     pthread_cond_init(&pool->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&pool->lock, NULL);
+    weir__access_open(&pool->pages);
 }
 
 size_t weir__zero_range_bytes(const struct weir_pool *pool) {
@@ -158,6 +159,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__trace_close(pool->trace);
     pthread_cond_destroy(&pool->changed);
     if (pool->family->root == pool) weir__family_close(pool);
+    pthread_rwlock_destroy(&pool->pages.access_lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -176,7 +178,7 @@ static enum weir_status open_trace(struct weir_pool *pool, const char *path) {
 struct weir_pool *weir__pool_new(struct weir_device *device) {
     struct weir_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) return NULL;
-    pool->device = device;
+    pool->device = pool->pages.device = device;
     pool->granule = device->granularity_bytes;
     pool->capacity_bytes = device->capacity_bytes;
     init_locks(pool);

@@ -355,7 +355,7 @@ void weir__pool_unknown(struct weir_pool *pool);
 enum weir_status weir__find_block(struct weir_pool *pool, const char *call, const void *address,
                                   struct weir__extent **block);
 /* All memory of the pool, what is mapped and what will be, can be used by another device too, from now on to its end (peer.c).
- * Fails: WEIR_DRIVER, WEIR_OUT_OF_MEMORY past the wait limit; what is there may be usable in part. */
+ * Fails: WEIR_DRIVER; what is there may be usable in part. */
 WEIR_API enum weir_status weir__pool_add_peer(struct weir_pool *pool, CUdevice peer);
 /* Whether an address is the pool's: of a block, or where there was or may be one. Without the pool's lock, but where policy
  * or blocks that stand alone ask for a look. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc/preload/elf.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -20,14 +21,10 @@ struct tables {
 /* The C library's dynamic linker has added the base to these addresses already, but for the kernel's own object. */
 static uintptr_t absolute(uintptr_t base, ElfW(Addr) value) { return value < base ? base + value : value; }
 
-static bool read_tables(const struct dl_phdr_info *object, struct tables *tables) {
-    const ElfW(Dyn) *dynamic = NULL;
+static bool read_tables(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *tables) {
     *tables = (struct tables){0};
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
     for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
-        const uintptr_t at = absolute(object->dlpi_addr, dynamic->d_un.d_ptr);
+        const uintptr_t at = absolute(base, dynamic->d_un.d_ptr);
         switch (dynamic->d_tag) {
         case DT_SYMTAB:
             tables->symbols = (const ElfW(Sym) *)at;
@@ -60,6 +57,19 @@ static bool read_tables(const struct dl_phdr_info *object, struct tables *tables
     return tables->symbols != NULL && tables->names != NULL;
 }
 
+/* By hand: the first look-ups come before other libraries' functions may be called, those of a sanitizer among them. */
+static bool same(const char *a, const char *b) {
+    for (; *a != 0 && *a == *b; a++) b++;
+    return *a == *b;
+}
+
+static const char *file_of(const char *path) {
+    const char *file = path;
+    for (; path != NULL && *path != 0; path++)
+        if (*path == '/') file = path + 1;
+    return file;
+}
+
 /* ---- a symbol of an object ---------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(const char *name) {
@@ -81,66 +91,42 @@ static const ElfW(Sym) * find_symbol(const struct tables *tables, const char *na
         const ElfW(Sym) *symbol = &tables->symbols[i];
         const bool usual = tables->versions == NULL || (tables->versions[i] & HIDDEN_VERSION) == 0;
         if (((chain[i - first] ^ hash) >> 1) == 0 && usual && symbol->st_shndx != SHN_UNDEF &&
-            strcmp(tables->names + symbol->st_name, name) == 0)
+            same(tables->names + symbol->st_name, name))
             return symbol;
         if (chain[i - first] & 1) break;
     }
     return NULL;
 }
 
-struct search {
-    const char *symbol;
-    void *found;
-};
-
-static int look_in_libc(struct dl_phdr_info *object, size_t size, void *self) {
-    struct search *search = self;
-    struct tables tables;
-    (void)size;
-    const char *name = object->dlpi_name == NULL ? NULL : strrchr(object->dlpi_name, '/');
-    if (name == NULL || (strcmp(name, "/libc.so.6") != 0 && strcmp(name, "/libdl.so.2") != 0)) return 0;
-    if (!read_tables(object, &tables)) return 0;
-    const ElfW(Sym) *symbol = find_symbol(&tables, search->symbol);
-    if (symbol == NULL) return 0;
-    search->found = (void *)(object->dlpi_addr + symbol->st_value);
-    return 1;
+static bool is_libc(const char *path) {
+    return path != NULL && (same(file_of(path), "libc.so.6") || same(file_of(path), "libdl.so.2"));
 }
 
+/* By the list that debuggers read. dl_iterate_phdr may be another library's, which may look names up for it, which is what this is
+ * for. The C library is in the list before any thread is there, and stays. */
 void *weir__elf_libc(const char *symbol) {
-    struct search search = {.symbol = symbol};
-    dl_iterate_phdr(look_in_libc, &search);
-    return search.found;
+    struct tables tables;
+    for (const struct link_map *object = _r_debug.r_map; object != NULL; object = object->l_next) {
+        if (!is_libc(object->l_name) || !read_tables(object->l_addr, object->l_ld, &tables)) continue;
+        const ElfW(Sym) *found = find_symbol(&tables, symbol);
+        if (found != NULL) return (void *)(object->l_addr + found->st_value);
+    }
+    return NULL;
 }
 
 /* ---- where an object lies ----------------------------------------------------------------------------------------- */
 
-struct range {
-    uintptr_t inside, begin, end;
-};
-
-static int look_around(struct dl_phdr_info *object, size_t size, void *self) {
-    struct range *range = self;
-    uintptr_t begin = UINTPTR_MAX, end = 0;
-    (void)size;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD) continue;
-        const uintptr_t at = object->dlpi_addr + part->p_vaddr;
-        if (at < begin) begin = at;
-        if (at + part->p_memsz > end) end = at + part->p_memsz;
-    }
-    if (range->inside < begin || range->inside >= end) return 0;
-    range->begin = begin;
-    range->end = end;
-    return 1;
-}
-
 bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end) {
-    struct range range = {.inside = (uintptr_t)address};
-    const bool found = dl_iterate_phdr(look_around, &range) == 1;
-    *begin = range.begin;
-    *end = range.end;
-    return found;
+    Dl_info info;
+    *begin = *end = 0;
+    if (dladdr(address, &info) == 0) return false;
+    const ElfW(Ehdr) *head = info.dli_fbase;
+    const ElfW(Phdr) *part = (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff);
+    *begin = *end = (uintptr_t)head; /* of a library, whose addresses count from 0 */
+    for (int i = 0; i < head->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD && *begin + part[i].p_vaddr + part[i].p_memsz > *end)
+            *end = *begin + part[i].p_vaddr + part[i].p_memsz;
+    return true;
 }
 
 /* ---- calls that go elsewhere -------------------------------------------------------------------------------------- */
@@ -180,15 +166,19 @@ static bool write_slot(const struct dl_phdr_info *object, void **slot, void *val
 
 /* The driver's calls of itself are its own affair. */
 static bool is_driver(const struct dl_phdr_info *object) {
-    const char *slash = object->dlpi_name == NULL ? NULL : strrchr(object->dlpi_name, '/');
-    return slash != NULL && strncmp(slash, "/libcuda.so", 11) == 0;
+    return object->dlpi_name != NULL && strncmp(file_of(object->dlpi_name), "libcuda.so", 10) == 0;
 }
 
 static int redirect_object(struct dl_phdr_info *object, size_t size, void *self) {
     struct redirect *redirect = self;
     struct tables tables;
     (void)size;
-    if (redirect->seen++ < redirect->skip || is_driver(object) || !read_tables(object, &tables)) return 0;
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    if (redirect->seen++ < redirect->skip || is_driver(object) || !read_tables(object->dlpi_addr, dynamic, &tables))
+        return 0;
     for (int list = 0; list < 2; list++) {
         for (size_t i = 0; i < tables.counts[list]; i++) {
             const ElfW(Rela) *relocation = &tables.relocations[list][i];

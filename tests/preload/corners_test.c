@@ -18,6 +18,7 @@ static void assert_served(uint64_t allocs, uint64_t frees, const char *left, uin
 static void look_ups_that_are_not_replaced_answer_as_without_it(void **state) {
     static struct outcome without;
     (void)state;
+    skip_where_linked();
     run_plain(ARGUMENTS(PROGRAM("corners"), "look_ups"), NULL, &without);
     assert_ended(0, &without);
     play(PROGRAM("corners"), "look_ups", NULL);
@@ -28,6 +29,7 @@ static void look_ups_that_are_not_replaced_answer_as_without_it(void **state) {
 /* Another library that is preloaded looks names up before this one's constructor has run. */
 static void look_ups_before_any_constructor_are_answered(void **state) {
     (void)state;
+    skip_where_linked();
     static const char both[] = "LD_PRELOAD=" TEST_LIBRARY ":" PROGRAM("early.so");
     run_preloaded(ARGUMENTS(PROGRAM("by_dlsym")), ARGUMENTS(both), &outcome);
     assert_ended(0, &outcome);

@@ -105,12 +105,20 @@ static void run(const char *const *arguments, const char *const *settings, const
 
 #define OURS "WEIR_DEVICE", "WEIR_LOG", "LD_LIBRARY_PATH=" TEST_DRIVER, "WEIR_EMU=devices:2,watch:abort"
 
+#ifdef TEST_LINKED
+#define WITHOUT "WEIR_PRELOAD=off"
+#define WITH    "LD_PRELOAD"
+#else
+#define WITHOUT "LD_PRELOAD"
+#define WITH    "LD_PRELOAD=" TEST_LIBRARY
+#endif
+
 void run_plain(const char *const *arguments, const char *const *more, struct outcome *outcome) {
-    run(arguments, (const char *const[]){OURS, NULL}, more, outcome);
+    run(arguments, (const char *const[]){OURS, WITHOUT, NULL}, more, outcome);
 }
 
 void run_preloaded(const char *const *arguments, const char *const *more, struct outcome *outcome) {
-    run(arguments, (const char *const[]){OURS, "LD_PRELOAD=" TEST_LIBRARY, NULL}, more, outcome);
+    run(arguments, (const char *const[]){OURS, WITH, NULL}, more, outcome);
 }
 
 uint64_t counted(const struct outcome *outcome, const char *name) {

@@ -40,6 +40,14 @@ void check_ended(int expected, const struct outcome *outcome, const char *file, 
 /* A folder for a test's files, gone with all that is in it at the end of the process. */
 const char *scratch(void);
 
+/* Ends the test where programs are linked to the library, which so comes in another way than it should. */
+static inline void skip_where_linked(void) {
+#ifdef TEST_LINKED
+    print_message("skipped: a sanitizer's runtime has to come before what is preloaded\n");
+    skip();
+#endif
+}
+
 #define ARGUMENTS(...)                                                                                                 \
     (const char *const[]) { __VA_ARGS__, NULL }
 
