@@ -3,7 +3,7 @@
 //
 //   rmm::mr::set_current_device_resource(weir::rmm_resource{});    // of the current device
 //
-// For RMM from 26.02 on, whose resources are cuda::mr::resource. All objects of one device are the same resource; copying one costs nothing.
+// For RMM whose resources are cuda::mr::resource (tried with 26.10). All objects of one device are the same resource; copying one costs nothing.
 // Fails as RMM's own: rmm::out_of_memory with weir's report, else rmm::bad_alloc. Threads: any.
 #ifndef WEIR_RMM_HPP
 #define WEIR_RMM_HPP
