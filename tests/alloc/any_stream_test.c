@@ -309,7 +309,7 @@ static void a_host_that_runs_ahead_takes_about_twice_what_is_live(void **state) 
         for (int i = 0; i < SIZES; i++) OK(weir_pool_free_any(pool, block[i]));
     }
     assert_in_range(stats_of(pool).peak_held_bytes / PAGE, LIVE, 2 * LIVE + MARK + LARGEST);
-    finish(pool);
+    finish_pool(pool);
 }
 
 /* More than that when the wait is too long, or not to be made. */
@@ -330,7 +330,7 @@ static void a_wait_that_is_not_needed_refuses_nothing(void **state) {
     assert_int_equal(stats_of(pool).host_waits, 1);
     OK(weir_pool_free_any(pool, q));
     open_gate(gate);
-    finish(pool);
+    finish_pool(pool);
     end_driver_stream(s);
 }
 
