@@ -114,11 +114,17 @@ static bool all_borne(const struct weir__extent *of, const struct weir__extent *
 
 #define SMALL_PART 24 /* of what is held */
 
+/* Freed without a stream, and not seen complete: nobody may have it without a wait. */
+static bool is_unnamed(const struct weir__order *order, const struct weir__extent *extent) {
+    return order->any != WEIR__SLOT_NONE && bears(extent, order->any, order);
+}
+
 /* True for neighbours that are best as one: the same streams still hold both back, or one is small. Large ones that different
- * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. */
+ * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. What
+ * was freed without a stream, however small, would hold its neighbour back for all. */
 static bool are_best_as_one(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
     const size_t small = pool->held_bytes / SMALL_PART;
-    if (a->fixed != b->fixed) return false;
+    if (a->fixed != b->fixed || is_unnamed(&pool->order, a) != is_unnamed(&pool->order, b)) return false;
     return a->bytes < small || b->bytes < small || (all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order));
 }
 

@@ -29,6 +29,16 @@ done
 # The programs find what was installed for them.
 "$prefix/bin/weir-train" --config="$prefix/share/weir/configs/demo.yaml" --dump-config > "$folder/dump"
 "$prefix/bin/weir-replay" --help > "$folder/help"
+cat > "$folder/plain.c" <<'END'
+int cudaMalloc(void **block, unsigned long bytes), cudaFree(void *block);
+int main(void) {
+    void *block;
+    return cudaMalloc(&block, 4096) != 0 || cudaFree(block) != 0;
+}
+END
+cc "$folder/plain.c" -o "$folder/plain" "$emu/libcudart.so.13"
+"$prefix/bin/weir-run" --device=emulated -- "$folder/plain" 2> "$folder/told"
+grep -q '1 allocations and 1 frees took' "$folder/told" || { cat "$folder/told" >&2; exit 1; }
 for program in "$folder/link/link" "$folder/by-pkg-config"; do
     WEIR_DEVICE=emulated "$program"
 done

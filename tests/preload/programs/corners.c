@@ -328,6 +328,38 @@ static void resets(void) {
     three_blocks("program");
 }
 
+/* ---- many allocations --------------------------------------------------------------------------------------------- */
+
+/* Each round takes four blocks, writes to them and gives them back; says how long that took by the emulated driver's clock. */
+static void heavy(bool ordered) {
+    enum { ROUNDS = 2000, BLOCKS = 4 };
+    CUstream stream = NULL;
+    uint64_t began, ended;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(weirEmuNow, (uint64_t *));
+    CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(weirEmuNow(&began) == CUDA_SUCCESS);
+    for (int round = 0; round < ROUNDS; round++) {
+        CUdeviceptr block[BLOCKS];
+        for (int i = 0; i < BLOCKS; i++) {
+            if (ordered)
+                CUDA(cuMemAllocAsync(&block[i], (size_t)MEBI << i, stream));
+            else
+                block[i] = plain((size_t)MEBI << i);
+            CUDA(cuMemsetD8Async(block[i], 1, (size_t)MEBI << i, stream));
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            CHECK((ordered ? cuda.cuMemFreeAsync(block[i], stream) : cuda.cuMemFree(block[i])) == CUDA_SUCCESS);
+    }
+    CUDA(cuStreamSynchronize(stream));
+    CHECK(weirEmuNow(&ended) == CUDA_SUCCESS);
+    printf("%llu us\n", (unsigned long long)(ended - began) / 1000);
+}
+
+static void heavy_plain(void) { heavy(false); }
+static void heavy_ordered(void) { heavy(true); }
+
 /* ---- the end ------------------------------------------------------------------------------------------------------ */
 
 /* Ends while threads allocate, with a function at exit that frees. */
@@ -347,8 +379,17 @@ static void ends(void) {
 static const struct scene {
     const char *name;
     void (*play)(void);
-} scenes[] = {{"look_ups", look_ups}, {"sizes", sizes}, {"frees", frees},   {"pools", pools}, {"limits", limits},
-              {"contexts", contexts}, {"peers", peers}, {"resets", resets}, {"ends", ends}};
+} scenes[] = {{"look_ups", look_ups},
+              {"sizes", sizes},
+              {"frees", frees},
+              {"pools", pools},
+              {"limits", limits},
+              {"contexts", contexts},
+              {"peers", peers},
+              {"resets", resets},
+              {"ends", ends},
+              {"heavy_plain", heavy_plain},
+              {"heavy_ordered", heavy_ordered}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof *scenes; i++) {
