@@ -33,11 +33,16 @@ CUresult weir__preload_code(enum weir_status status) {
 
 /* ---- allocations -------------------------------------------------------------------------------------------------- */
 
+/* Programs that fill what is there are refused often, and know what to do: the first one is told of. */
+static void tell_refusal(void) {
+    static bool told;
+    const bool again = __atomic_exchange_n(&told, true, __ATOMIC_RELAXED);
+    WEIR__COUNT(refused);
+    weir__log(again ? WEIR__LOG_INFO : WEIR__LOG_WARN, "preload: %s", weir_last_error()->message);
+}
+
 static CUresult give(enum weir_status status, void *block, CUdeviceptr *address) {
-    if (status == WEIR_OUT_OF_MEMORY) {
-        WEIR__COUNT(refused);
-        weir__log(WEIR__LOG_WARN, "preload: %s", weir_last_error()->message);
-    }
+    if (status == WEIR_OUT_OF_MEMORY) tell_refusal();
     if (status == WEIR_OK) *address = (CUdeviceptr)(uintptr_t)block;
     return weir__preload_code(status);
 }
