@@ -111,7 +111,7 @@ static void bad_options_leave_the_device_to_the_driver_and_say_so_in_the_log(voi
 /* Under the virtual clock calls and work take what a profile says of a GPU; under the real one, what they take here. */
 static unsigned long long microseconds(const char *scene, const char *clock, bool preloaded) {
     char emu[96];
-    snprintf(emu, sizeof emu, "WEIR_EMU=profile:h200,memory:unbacked,clock:%s", clock);
+    snprintf(emu, sizeof emu, "WEIR_EMU=profile:h200,capacity:1G,memory:unbacked,clock:%s", clock);
     (preloaded ? run_preloaded : run_plain)(ARGUMENTS(PROGRAM("corners"), scene), ARGUMENTS(emu), &outcome);
     assert_ended(0, &outcome);
     return strtoull(outcome.out, NULL, 10);
