@@ -26,7 +26,8 @@ void weir__account_unhold(struct weir_pool *pool, size_t bytes) {
 /* What fronts keep is no part of a peak. */
 static void count_peaks(struct weir_pool *pool, struct weir__slot *slot) {
     size_t kept = 0, requested = 0;
-    if (weir__fronts_keep_any(pool) || pool->fronts.withheld_bytes > 0) weir__fronts_pause(pool, &kept, &requested);
+    const bool withheld = pool->fronts.withheld_bytes > 0 || pool->fronts.withheld_requested_bytes > 0;
+    if (withheld || weir__fronts_keep_any(pool)) weir__fronts_pause(pool, &kept, &requested);
     raise_to(&pool->peak_live_bytes, pool->live_bytes - kept);
     raise_to(&pool->peak_requested_bytes, pool->requested_bytes - requested);
     raise_to(&slot->peak_live_bytes, slot->live_bytes - (kept > 0 ? weir__front_kept_bytes(slot) : 0));
