@@ -2,6 +2,7 @@
 /* usage: corners SCENE: what programs do at the edges; each scene checks what it gets and says its name at the end. */
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -293,12 +294,14 @@ static void peers(void) {
 /* ---- a reset beside allocations ----------------------------------------------------------------------------------- */
 
 static atomic_bool over;
+static sem_t begun;
 
 /* What a call gets that the reset comes upon is the driver's business; nothing else may come of it. */
 static void *allocate_always(void *unused) {
     CUcontext context;
     (void)unused;
     CUDA(cuDevicePrimaryCtxRetain(&context, 0));
+    sem_post(&begun);
     while (!over) {
         CUdeviceptr block, ordered;
         (void)cuda.cuCtxSetCurrent(context);
@@ -368,11 +371,13 @@ static void free_at_exit(void) { (void)cuda.cuMemFree(last); }
 
 static void ends(void) {
     pthread_t thread;
+    enum { THREADS = 3 };
     find_all(12000, 0);
     use_device(0);
     last = plain(MEBI);
     atexit(free_at_exit);
-    for (int i = 0; i < 3; i++) CHECK(pthread_create(&thread, NULL, allocate_always, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&thread, NULL, allocate_always, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) sem_wait(&begun); /* a driver that ends refuses contexts */
     CUDA(cuMemsetD8Async(plain(MEBI), 1, MEBI, NULL));
 }
 
