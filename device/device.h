@@ -52,8 +52,8 @@ struct weir_device {
 
 /* Makes the device's context current for driver calls, and gives back what was current before. In between the thread's capture
  * mode is relaxed, so that calls which only change memory or look at events break no capture of any mode. */
-enum weir_status weir__device_enter(struct weir_device *device);
-void weir__device_leave(struct weir_device *device);
+WEIR_API enum weir_status weir__device_enter(struct weir_device *device);
+WEIR_API void weir__device_leave(struct weir_device *device);
 
 /* WEIR_OK, or WEIR_DRIVER with the code, the call and the driver's text. */
 enum weir_status weir__device_check(struct weir_device *device, CUresult code, const char *call);

@@ -44,11 +44,37 @@
     X(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, 11070, false,                                      \
       (void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags))          \
     X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, false, (CUipcMemHandle * handle, CUdeviceptr address))               \
+    X(cuMemHostAlloc, cuMemHostAlloc, 2020, false, (void **address, size_t bytes, unsigned flags))                     \
+    X(cuMemAllocHost_v2, cuMemAllocHost, 3020, false, (void **address, size_t bytes))                                  \
+    X(cuMemFreeHost, cuMemFreeHost, 2000, false, (void *address))                                                      \
+    X(cuMemHostGetFlags, cuMemHostGetFlags, 2030, false, (unsigned *flags, void *address))                             \
+    X(cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer, 3020, false,                                            \
+      (CUdeviceptr * address, void *host, unsigned flags))                                                             \
     X(cuStreamCreate, cuStreamCreate, 2000, false, (CUstream * stream, unsigned flags))                                \
     X(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, false,                                             \
       (CUstream * stream, unsigned flags, int priority))                                                               \
     X(cuStreamDestroy, cuStreamDestroy, 2000, false, (CUstream stream))                                                \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, false, (CUstream stream))                                             \
+    X(cuStreamBeginCapture, cuStreamBeginCapture, 10000, false, (CUstream stream))                                     \
+    X(cuStreamBeginCapture_ptsz, cuStreamBeginCapture, 10000, true, (CUstream stream))                                 \
+    X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010, false, (CUstream stream, CUstreamCaptureMode mode))        \
+    X(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture, 10010, true, (CUstream stream, CUstreamCaptureMode mode))    \
+    X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030, false,                                          \
+      (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,           \
+       CUstreamCaptureMode mode))                                                                                      \
+    X(cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph, 12030, true,                                      \
+      (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,           \
+       CUstreamCaptureMode mode))                                                                                      \
+    X(cuStreamEndCapture, cuStreamEndCapture, 10000, false, (CUstream stream, CUgraph * graph))                        \
+    X(cuStreamEndCapture_ptsz, cuStreamEndCapture, 10000, true, (CUstream stream, CUgraph * graph))                    \
+    X(cuCtxCreate, cuCtxCreate, 2000, false, (CUcontext * context, unsigned flags, CUdevice device))                   \
+    X(cuCtxCreate_v2, cuCtxCreate, 3020, false, (CUcontext * context, unsigned flags, CUdevice device))                \
+    X(cuCtxCreate_v3, cuCtxCreate, 11040, false,                                                                       \
+      (CUcontext * context, CUexecAffinityParam * affinities, int count, unsigned flags, CUdevice device))             \
+    X(cuCtxCreate_v4, cuCtxCreate, 12050, false,                                                                       \
+      (CUcontext * context, CUctxCreateParams * parameters, unsigned flags, CUdevice device))                          \
+    X(cuGreenCtxCreate, cuGreenCtxCreate, 12040, false,                                                                \
+      (CUgreenCtx * context, void *resources, CUdevice device, unsigned flags))                                        \
     X(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, false, (CUdevice device, CUmemoryPool pool))                      \
     X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, false, (CUmemoryPool pool, size_t keep_bytes))                          \
     X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, false,                                                      \
@@ -63,6 +89,7 @@
 
 /* What they need of the driver besides; any may be missing in an old one. */
 #define WEIR__NEEDED_LIST(X)                                                                                           \
+    X(cuDeviceGetCount, (int *count))                                                                                  \
     X(cuCtxGetCurrent, (CUcontext * context))                                                                          \
     X(cuCtxSetCurrent, (CUcontext context))                                                                            \
     X(cuCtxGetDevice, (CUdevice * device))                                                                             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's memory entries, served from the process's pools. */
 #include "alloc/pool.h"
-#include "alloc/preload/preload.h"
+#include "alloc/preload/pinned.h"
 
 static void *pointer(CUdeviceptr address) { return (void *)(uintptr_t)address; }
 
@@ -83,13 +83,6 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     return code;
 }
 
-/* In a capture the allocation is to be a node of the graph. */
-static bool captures(const struct weir__real *driver, CUstream stream) {
-    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
-    return driver->cuStreamIsCapturing != NULL && driver->cuStreamIsCapturing(stream, &state) == CUDA_SUCCESS &&
-           state != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /* A stream's memory is of its own device, whatever context is current. */
 static struct weir_pool *pool_of_stream(const struct weir__real *driver, CUstream stream) {
     CUcontext context = NULL;
@@ -106,7 +99,7 @@ static struct weir_pool *pool_of_stream(const struct weir__real *driver, CUstrea
 static struct weir_pool *stream_pool(const struct weir__real *driver, const CUdeviceptr *address, size_t bytes,
                                      CUstream stream) {
     if (address == NULL || bytes == 0 || !weir__preload_on()) return NULL;
-    if (captures(driver, stream)) {
+    if (weir__preload_captures(driver, stream)) { /* the allocation is to be a node of the graph */
         WEIR__COUNT(foreign_capture);
         return NULL;
     }
@@ -120,9 +113,6 @@ static CUresult on_stream(struct weir_pool *pool, CUdeviceptr *address, size_t b
     return give(status, block, address);
 }
 
-/* The thread's own stream is meant by 0 where a program was built so. */
-static CUstream own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }
-
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuMemAllocAsync);
     struct weir_pool *pool = stream_pool(driver, address, bytes, stream);
@@ -134,7 +124,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream) {
-    return cuMemAllocAsync(address, bytes, own(stream));
+    return cuMemAllocAsync(address, bytes, weir__preload_own(stream));
 }
 
 bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool) {
@@ -155,7 +145,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {
-    return cuMemAllocFromPoolAsync(address, bytes, from, own(stream));
+    return cuMemAllocFromPoolAsync(address, bytes, from, weir__preload_own(stream));
 }
 
 /* ---- frees -------------------------------------------------------------------------------------------------------- */
@@ -176,7 +166,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuMemFreeAsync);
     struct weir_pool *pool = address == 0 ? NULL : weir__preload_owner(address);
-    if (pool == NULL || captures(driver, stream)) { /* a graph frees what it allocated, and nothing else */
+    if (pool == NULL ||
+        weir__preload_captures(driver, stream)) { /* a graph frees what it allocated, and nothing else */
         if (address != 0) WEIR__COUNT(foreign_frees);
         return driver->cuMemFreeAsync(address, stream);
     }
@@ -185,7 +176,9 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     return weir__preload_code(status);
 }
 
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) { return cuMemFreeAsync(address, own(stream)); }
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+    return cuMemFreeAsync(address, weir__preload_own(stream));
+}
 
 /* ---- what a program can learn of its memory ----------------------------------------------------------------------- */
 
@@ -209,11 +202,25 @@ static bool find(struct weir_pool *pool, CUdeviceptr address, struct weir_block 
     return weir_pool_find(pool, pointer(address), block) == WEIR_OK;
 }
 
+/* Pinned host memory, where it is served: a block as it was asked for; what lies in none is freed, or was never the program's. */
+static bool find_pinned(const struct weir__real *driver, const struct weir_pool *pool, CUdeviceptr address,
+                        struct weir__pinned_found *found) {
+    return pool == NULL && weir__preload_host_is_pooled() && !weir__forked() &&
+           weir__pinned_find(driver, address, found);
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
     DRIVER_OR_FAIL(driver, cuMemGetAddressRange_v2);
     struct weir_pool *pool = weir__preload_owner(address);
     struct weir_block block;
-    if (pool == NULL) return driver->cuMemGetAddressRange_v2(base, bytes, address);
+    struct weir__pinned_found pinned;
+    if (pool == NULL) {
+        const bool known = find_pinned(driver, pool, address, &pinned);
+        const CUresult code =
+            known && !pinned.live ? CUDA_ERROR_NOT_FOUND : driver->cuMemGetAddressRange_v2(base, bytes, address);
+        if (known && code == CUDA_SUCCESS && bytes != NULL) *bytes = pinned.bytes;
+        return code;
+    }
     if (!find(pool, address, &block)) return CUDA_ERROR_NOT_FOUND;
     if (base != NULL) *base = (CUdeviceptr)(uintptr_t)block.start;
     if (bytes != NULL) *bytes = block.requested_bytes;
@@ -241,14 +248,22 @@ static void correct(void *data, CUpointer_attribute attribute, const struct weir
         *(size_t *)data = block->requested_bytes;
 }
 
+static void correct_pinned(void *data, CUpointer_attribute attribute, const struct weir__pinned_found *found) {
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) *(size_t *)data = found->bytes;
+}
+
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
     DRIVER_OR_FAIL(driver, cuPointerGetAttribute);
     struct weir_pool *pool = weir__preload_owner(address);
     struct weir_block block;
-    if (pool != NULL && !find(pool, address, &block)) return CUDA_ERROR_INVALID_VALUE; /* freed */
+    struct weir__pinned_found pinned;
+    const bool host = find_pinned(driver, pool, address, &pinned);
+    if ((pool != NULL && !find(pool, address, &block)) || (host && !pinned.live))
+        return CUDA_ERROR_INVALID_VALUE; /* freed */
     CUresult code = pool != NULL && remembers(attribute) ? keep_pages(pool, &block) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS) code = driver->cuPointerGetAttribute(data, attribute, address);
     if (pool != NULL && code == CUDA_SUCCESS) correct(data, attribute, pool, &block);
+    if (host && code == CUDA_SUCCESS) correct_pinned(data, attribute, &pinned);
     return code;
 }
 
@@ -257,7 +272,9 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
     DRIVER_OR_FAIL(driver, cuPointerGetAttributes);
     struct weir_pool *pool = weir__preload_owner(address);
     struct weir_block block;
-    const bool freed = pool != NULL && !find(pool, address, &block);
+    struct weir__pinned_found pinned;
+    const bool host = find_pinned(driver, pool, address, &pinned);
+    const bool freed = (pool != NULL && !find(pool, address, &block)) || (host && !pinned.live);
     CUresult code = CUDA_SUCCESS;
     for (unsigned i = 0; pool != NULL && !freed && attributes != NULL && i < count && code == CUDA_SUCCESS; i++)
         if (remembers(attributes[i])) code = keep_pages(pool, &block);
@@ -266,6 +283,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
             driver->cuPointerGetAttributes(count, attributes, data, freed ? (CUdeviceptr)(uintptr_t)&block : address);
     for (unsigned i = 0; pool != NULL && !freed && i < count && code == CUDA_SUCCESS; i++)
         if (data[i] != NULL) correct(data[i], attributes[i], pool, &block);
+    for (unsigned i = 0; host && !freed && i < count && code == CUDA_SUCCESS; i++)
+        if (data[i] != NULL) correct_pinned(data[i], attributes[i], &pinned);
     return code;
 }
 

@@ -29,6 +29,8 @@ bool weir__preload_has_own_pool(CUdevice device);
 
 /* Plain allocations (cuMemAlloc and what comes to it) are left to the driver. */
 bool weir__preload_plain_is_drivers(void);
+/* Pinned host memory is served from a cache. */
+bool weir__preload_host_is_pooled(void);
 
 /* The driver has a form of a hooked entry that this library does not know: it is passed on, and said once. */
 void weir__preload_unknown(const char *name, int version);
@@ -51,6 +53,8 @@ void weir__preload_alone_end(void);
 struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool allocation);
 /* The pool of a primary context that it has been made for; NULL: there is none. */
 struct weir_pool *weir__preload_pool_of(CUcontext context);
+/* Gives: false when a device is in use, but weir has no pool for it. *device: NULL where its primary context is not active. */
+bool weir__preload_device(const struct weir__real *driver, int ordinal, struct weir_device **device);
 /* A pool is about to end before the process does: the summary has it as it is now. */
 void weir__preload_pool_ends(int ordinal, struct weir_pool *pool);
 /* The pool that an address belongs to, live or not; NULL: it is not weir's. */
@@ -58,6 +62,14 @@ struct weir_pool *weir__preload_owner(CUdeviceptr address);
 /* Whether a memory pool of the driver's is the default one of that pool's device: weir serves in its place. Others have
  * properties of their own. */
 bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool);
+/* While what is queued in all contexts can be marked: no stream is captured, and no context is the program's own. In between none
+ * begins to be. end: also after false. */
+bool weir__preload_quiet_begin(void);
+void weir__preload_quiet_end(void);
+/* A stream captures: it must be asked nothing that is not meant for the graph. */
+bool weir__preload_captures(const struct weir__real *driver, CUstream stream);
+/* The thread's own stream is meant by 0 where a program was built so. */
+static inline CUstream weir__preload_own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }
 /* The driver's code for a call of weir's that failed in this thread. */
 CUresult weir__preload_code(enum weir_status status);
 

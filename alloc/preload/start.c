@@ -16,31 +16,62 @@ struct weir__preload_counts weir__preload_counts;
 
 /* ---- the options -------------------------------------------------------------------------------------------------- */
 
-enum mode { UNKNOWN, ON, OFF, PLAIN_IS_DRIVERS };
-static enum mode mode; /* UNKNOWN before the first call, which may come before this library's constructor */
+enum { KNOWN = 1, ON = 2, PLAIN_IS_DRIVERS = 4, HOST_IS_POOLED = 8 };
+static unsigned mode; /* 0 before the first call, which may come before this library's constructor */
+
+static const struct word {
+    const char *text;
+    unsigned clear, set;
+} words[] = {
+    {"on", 0, ON},
+    {"off", ON, 0},
+    {"plain:pool", PLAIN_IS_DRIVERS, 0},
+    {"plain:driver", 0, PLAIN_IS_DRIVERS},
+    {"host:pool", 0, HOST_IS_POOLED},
+    {"host:driver", HOST_IS_POOLED, 0},
+};
+
+static const struct word *word_of(const char *text, size_t length) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].text) == length && strncmp(words[i].text, text, length) == 0) return &words[i];
+    return NULL;
+}
+
+/* Of two words that contradict each other the later one counts; one that is not known is said, and skipped. */
+static unsigned read_words(const char *at) {
+    unsigned read = KNOWN | ON;
+    while (*at != 0) {
+        const size_t length = strcspn(at, ",");
+        const struct word *word = word_of(at, length);
+        if (word != NULL) read = (read & ~word->clear) | word->set;
+        if (word == NULL && length > 0)
+            fprintf(stderr,
+                    "weir: WEIR_PRELOAD=%.*s is not known: expected on, off, plain:pool, plain:driver, host:pool, "
+                    "host:driver, or several with commas; taken as not said\n",
+                    length > 60 ? 60 : (int)length, at);
+        at += length + (at[length] == ',');
+    }
+    return read;
+}
 
 /* A program with more rights than its user is left alone, whatever the user's environment says. */
-static enum mode read_mode(void) {
-    const char *given = getauxval(AT_SECURE) != 0 ? "off" : getenv("WEIR_PRELOAD");
-    if (given == NULL || *given == 0 || strcmp(given, "on") == 0 || strcmp(given, "plain:pool") == 0) return ON;
-    if (strcmp(given, "off") == 0) return OFF;
-    if (strcmp(given, "plain:driver") == 0) return PLAIN_IS_DRIVERS;
-    fprintf(stderr, "weir: WEIR_PRELOAD=%s is not known: expected on, off, plain:pool or plain:driver; taken as on\n",
-            given);
-    return ON;
+static unsigned read_mode(void) {
+    const char *given = getenv("WEIR_PRELOAD");
+    return getauxval(AT_SECURE) != 0 ? KNOWN : read_words(given != NULL ? given : "");
 }
 
 __attribute__((constructor)) static void at_start(void) {
-    if (__atomic_load_n(&mode, __ATOMIC_RELAXED) == UNKNOWN) __atomic_store_n(&mode, read_mode(), __ATOMIC_RELAXED);
+    if (__atomic_load_n(&mode, __ATOMIC_RELAXED) == 0) __atomic_store_n(&mode, read_mode(), __ATOMIC_RELAXED);
 }
 
-static enum mode mode_now(void) {
+static unsigned mode_now(void) {
     at_start();
     return __atomic_load_n(&mode, __ATOMIC_RELAXED);
 }
 
-bool weir__preload_on(void) { return mode_now() != OFF; }
-bool weir__preload_plain_is_drivers(void) { return mode_now() == PLAIN_IS_DRIVERS; }
+bool weir__preload_on(void) { return (mode_now() & ON) != 0; }
+bool weir__preload_plain_is_drivers(void) { return (mode_now() & PLAIN_IS_DRIVERS) != 0; }
+bool weir__preload_host_is_pooled(void) { return (mode_now() & (ON | HOST_IS_POOLED)) == (ON | HOST_IS_POOLED); }
 
 void weir__preload_unknown(const char *name, int version) {
     static bool said;
@@ -98,6 +129,15 @@ struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool alloc
             WEIR__COUNT(foreign_failed);
     }
     return pool;
+}
+
+bool weir__preload_device(const struct weir__real *driver, int ordinal, struct weir_device **device) {
+    struct weir_pool *pool = NULL;
+    *device = weir__process_device_made(ordinal);
+    if (*device != NULL || !has_primary(driver, (CUdevice)ordinal)) return true;
+    if (weir_process_pool(ordinal, &pool) != WEIR_OK) return false;
+    *device = pool->device;
+    return true;
 }
 
 /* ---- the summary -------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, so that pools hear of their end; contexts; and the driver's own memory pools. */
 #include "alloc/pool.h"
-#include "alloc/preload/preload.h"
+#include "alloc/preload/pinned.h"
 
 /* One that can't be kept in mind is a stream made elsewhere to the pool, which can deal with those. */
 static CUresult adopt(const struct weir__real *driver, CUresult code, const CUstream *stream) {
@@ -30,9 +30,10 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 
 /* All that was in the context is gone: weir's pool first, so that it gives back what it has. */
-static void end_pool(CUdevice device) {
+static void end_pool(const struct weir__real *driver, CUdevice device) {
     struct weir_pool *pool = weir__process_pool_made((int)device);
     if (pool == NULL) return;
+    weir__pinned_reset(driver, (int)device);
     weir__preload_pool_ends((int)device, pool);
     weir__process_pool_forget((int)device);
 }
@@ -42,7 +43,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     if (driver == NULL || driver->cuDevicePrimaryCtxReset_v2 == NULL) return CUDA_ERROR_NOT_INITIALIZED;
     if (weir__forked()) return driver->cuDevicePrimaryCtxReset_v2(device);
     weir__preload_alone_begin();
-    end_pool(device);
+    end_pool(driver, device);
     const CUresult code = driver->cuDevicePrimaryCtxReset_v2(device);
     weir__preload_alone_end();
     return code;

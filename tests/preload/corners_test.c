@@ -131,12 +131,15 @@ static void a_program_that_allocates_much_is_faster(void **state) {
 
 /* A leak ends such a program with a status of its own. */
 static void nothing_leaks(void **state) {
-    static const char *const scenes[] = {"look_ups", "sizes", "frees", "pools", "contexts", "peers", "resets"};
+    static const char *const scenes[] = {"look_ups", "sizes", "frees", "pools", "contexts", "peers", "resets"},
+                             *const host_scenes[] = {"reuse", "queued", "contexts", "refusals", "reset"};
     (void)state;
 #ifdef TEST_LEAKS
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) play(PROGRAM("leaks"), scenes[i], NULL);
+    for (size_t i = 0; i < sizeof host_scenes / sizeof *host_scenes; i++)
+        play(PROGRAM("host_leaks"), host_scenes[i], ARGUMENTS("WEIR_PRELOAD=host:pool"));
 #else
-    (void)scenes;
+    (void)scenes, (void)host_scenes;
     print_message("skipped: this compiler has no -fsanitize=leak\n");
     skip();
 #endif

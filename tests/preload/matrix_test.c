@@ -7,27 +7,30 @@ static const struct program {
     const char *name, *arguments[4];
     int status;
     uint64_t allocs, frees, left; /* served, and left to the driver */
+    uint64_t host;                /* pinned allocations and frees, each; more than 0: served by option */
 } programs[] = {
-    {"runtime_13", {0}, 0, 3, 3, 0},
-    {"runtime_12", {0}, 0, 3, 3, 0},
-    {"by_name", {0}, 0, 3, 3, 0},
-    {"by_dlsym", {0}, 0, 3, 3, 0},
-    {"by_lookup", {"11000"}, 0, 3, 3, 0},
-    {"by_lookup", {"12000"}, 0, 3, 3, 0},
-    {"by_lookup", {"13000"}, 0, 3, 3, 0},
-    {"by_lookup", {"11020", "per-thread"}, 0, 3, 3, 0},
-    {"by_lookup", {"13000", "per-thread"}, 0, 3, 3, 0},
-    {"loader", {PROGRAM("plugin_by_name.so"), "deep"}, 0, 3, 3, 0},
-    {"loader", {PROGRAM("plugin_by_dlsym.so"), "deep"}, 0, 3, 3, 0},
-    {"loader", {PROGRAM("plugin_by_lookup.so"), "deep"}, 0, 3, 3, 0},
-    {"loader", {PROGRAM("plugin_by_name.so"), "first"}, 0, 6, 6, 0},
-    {"loader", {PROGRAM("plugin_by_lookup.so"), "first", "deep"}, 0, 6, 6, 0},
-    {"threads", {0}, 0, 808, 808, 0},
-    {"devices", {0}, 0, 4, 4, 0},
-    {"live", {0}, 5, 3, 0, 0},
-    {"capture", {0}, 0, 4, 4, 1},
-    {"peer", {0}, 0, 3, 3, 0},
-    {"reset", {0}, 0, 3, 0, 0},
+    {"runtime_13", {0}, 0, 3, 3, 0, 0},
+    {"runtime_12", {0}, 0, 3, 3, 0, 0},
+    {"by_name", {0}, 0, 3, 3, 0, 0},
+    {"by_dlsym", {0}, 0, 3, 3, 0, 0},
+    {"by_lookup", {"11000"}, 0, 3, 3, 0, 0},
+    {"by_lookup", {"12000"}, 0, 3, 3, 0, 0},
+    {"by_lookup", {"13000"}, 0, 3, 3, 0, 0},
+    {"by_lookup", {"11020", "per-thread"}, 0, 3, 3, 0, 0},
+    {"by_lookup", {"13000", "per-thread"}, 0, 3, 3, 0, 0},
+    {"loader", {PROGRAM("plugin_by_name.so"), "deep"}, 0, 3, 3, 0, 0},
+    {"loader", {PROGRAM("plugin_by_dlsym.so"), "deep"}, 0, 3, 3, 0, 0},
+    {"loader", {PROGRAM("plugin_by_lookup.so"), "deep"}, 0, 3, 3, 0, 0},
+    {"loader", {PROGRAM("plugin_by_name.so"), "first"}, 0, 6, 6, 0, 0},
+    {"loader", {PROGRAM("plugin_by_lookup.so"), "first", "deep"}, 0, 6, 6, 0, 0},
+    {"threads", {0}, 0, 808, 808, 0, 0},
+    {"devices", {0}, 0, 4, 4, 0, 0},
+    {"live", {0}, 5, 3, 0, 0, 0},
+    {"capture", {0}, 0, 4, 4, 1, 0},
+    {"peer", {0}, 0, 3, 3, 0, 0},
+    {"reset", {0}, 0, 3, 0, 0, 0},
+    {"pinned", {0}, 0, 1, 1, 0, 0},
+    {"pinned", {0}, 0, 1, 1, 0, 6},
 };
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
@@ -56,11 +59,12 @@ static bool is_alike(const struct program *program, const char *clock) {
     snprintf(emu, sizeof emu, "WEIR_EMU=devices:2,watch:abort,clock:%s", clock);
     memcpy(&arguments[1], program->arguments, sizeof program->arguments);
     run_plain(arguments, ARGUMENTS(emu), &without);
-    run_preloaded(arguments, ARGUMENTS(emu), &with);
+    run_preloaded(arguments, ARGUMENTS(emu, program->host > 0 ? "WEIR_PRELOAD=host:pool" : "WEIR_PRELOAD"), &with);
     const bool alike = without.status == program->status && with.status == program->status && with.err[0] == 0 &&
                        strcmp(with.out, without.out) == 0 && strcmp(with.err, without.err) == 0;
     const bool all = counted_allocs(&with) == program->allocs && counted_frees(&with) == program->frees &&
-                     left_to_the_driver(&with) == program->left;
+                     left_to_the_driver(&with) == program->left && counted(&with, "host_allocs") == program->host &&
+                     counted(&with, "host_frees") == program->host;
     if (alike && all) return true;
     print_error("%s %s: ended with %d and %d\n%s%s%s%s%s", program->name, clock, without.status, with.status,
                 without.out, without.err, with.out, with.err, with.summary);

@@ -103,6 +103,12 @@ static void options_reach_the_pool(void **state) {
     RUN(ON_EMULATOR, "--plain=driver", PROGRAM("live"));
     assert_int_equal(outcome.status, 5);
     says("left to the driver: 3 allocations, plain ones, by option");
+    RUN(ON_EMULATOR, "--host=pool", "--json", "--plain=driver", PROGRAM("pinned"));
+    assert_int_equal(outcome.status, 0);
+    says("  pinned host memory: peak live 2.00 MiB, held ");
+    says("\n  6 allocations and 6 frees of it took ");
+    says("left to the driver: 1 allocations, plain ones, by option");
+    assert_non_null(strstr(outcome.out, "\"host_allocs\":6,\"host_frees\":6,"));
 }
 
 /* ---- what can't be preloaded ------------------------------------------------------------------------------------- */

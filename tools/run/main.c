@@ -47,15 +47,24 @@ static bool set_pool_options(const struct options *options) {
     return good;
 }
 
+/* The same: of words that contradict each other the later one counts. */
+static bool set_preload(const struct options *options) {
+    const char *there = getenv("WEIR_PRELOAD");
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s%s%s", there != NULL ? there : "", options->plain != NULL ? ",plain:" : "",
+                 options->plain != NULL ? options->plain : "", options->host != NULL ? ",host:" : "",
+                 options->host != NULL ? options->host : "") < 0)
+        return false;
+    const bool good = setenv("WEIR_PRELOAD", text[0] == ',' ? text + 1 : text, 1) == 0;
+    free(text);
+    return good;
+}
+
 static bool set_environment(const struct options *options, const struct library *library, const char *summary) {
-    char plain[32];
     bool good = put_before("LD_PRELOAD", library->path, ':') && setenv("WEIR_RUN_SUMMARY", summary, 1) == 0;
     if (options->pool != NULL || options->policy != NULL || options->limit != NULL)
         good = good && set_pool_options(options);
-    if (options->plain != NULL) {
-        snprintf(plain, sizeof plain, "plain:%s", options->plain);
-        good = good && setenv("WEIR_PRELOAD", plain, 1) == 0;
-    }
+    if (options->plain != NULL || options->host != NULL) good = good && set_preload(options);
     if (options->trace != NULL) good = good && setenv("WEIR_TRACE", options->trace, 1) == 0;
     good = good && setenv("WEIR_LOG", options->log != NULL ? options->log : "warn", options->log != NULL) == 0;
     if (options->device != NULL) good = good && setenv("WEIR_DEVICE", options->device, 1) == 0;

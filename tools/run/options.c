@@ -60,6 +60,12 @@ static bool read_plain(const char *value, struct options *options, struct compla
            complain(complaint, "--plain %.60s is not one of pool, driver", value);
 }
 
+static bool read_host(const char *value, struct options *options, struct complaint complaint) {
+    options->host = value;
+    return is_one_of(value, (const char *const[]){"pool", "driver", NULL}) ||
+           complain(complaint, "--host %.60s is not one of pool, driver", value);
+}
+
 static bool read_device(const char *value, struct options *options, struct complaint complaint) {
     options->device = value;
     return is_one_of(value, (const char *const[]){"cuda", "emulated", NULL}) ||
@@ -120,6 +126,10 @@ static const struct option {
      "what cudaMalloc and its like are served from: pool (default), or driver, for programs\n"
      "that share such memory with other processes (cudaIpcGetMemHandle)",
      read_plain},
+    {"host", NEEDED, "WHOSE",
+     "what cudaMallocHost and its like are served from: driver (default), or pool, which keeps\n"
+     "memory pinned for the next request",
+     read_host},
     {"trace", NEEDED, "FILE", "record all requests (docs/trace.md); %p in the name: the process, %d: the device",
      read_trace},
     {"log", NEEDED, "LEVEL[:FILE]", "what weir logs: off, error, warn (default), info, debug", read_log},

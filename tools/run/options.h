@@ -8,7 +8,7 @@
 
 struct options {
     const char *limit, *policy, *pool; /* parts of WEIR_OPTIONS; NULL: not said, as the next */
-    const char *plain;                 /* "pool" or "driver" */
+    const char *plain, *host;          /* "pool" or "driver" */
     const char *trace, *log, *device;
     const char *json_path; /* NULL: no JSON; "": to standard output */
     bool quiet, help, version;

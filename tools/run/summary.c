@@ -112,12 +112,27 @@ static void put_pool(struct part pool, FILE *out) {
             allocs, frees, memory_calls, allocs + frees > memory_calls ? allocs + frees - memory_calls : 0);
 }
 
+static void put_host(const struct counts *counts, FILE *out) {
+    const uint64_t asked = counts->host_allocs + counts->host_frees;
+    if (asked == 0) return;
+    fputs("  pinned host memory: peak live ", out);
+    put_bytes(out, counts->host_peak_live_bytes);
+    fputs(", held ", out);
+    put_bytes(out, counts->host_peak_held_bytes);
+    fprintf(out,
+            "\n  %" PRIu64 " allocations and %" PRIu64 " frees of it took %" PRIu64
+            " calls of the driver that pin or unpin: %" PRIu64 " saved\n",
+            counts->host_allocs, counts->host_frees, counts->host_calls,
+            asked > counts->host_calls ? asked - counts->host_calls : 0);
+}
+
 static void put_process(struct part line, const struct counts *counts, FILE *out) {
     const char *command = behind_key(line, "command"), *end = command == NULL ? NULL : strchr(command + 1, '"');
     struct part pool = {0};
     fprintf(out, "weir-run: %.*s (process %" PRIu64 ")\n", end == NULL ? 0 : (int)(end - command - 1),
             command == NULL ? "" : command + 1, number(line, "pid"));
     while (next_pool(line, &pool)) put_pool(pool, out);
+    put_host(counts, out);
 #define LEFT(name, text)                                                                                               \
     if (counts->name > 0) fprintf(out, "  left to the driver: %" PRIu64 " allocations, " text "\n", counts->name);
     WEIR__PRELOAD_LEFT(LEFT)
