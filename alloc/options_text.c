@@ -314,6 +314,11 @@ struct weir__options weir__options_default(void) {
     return options;
 }
 
+enum weir_status weir_pool_options_check(const char *text) {
+    struct weir__options options = weir__options_default();
+    return weir__options_parse(text, &options);
+}
+
 const char *weir_pool_options_help(void) {
     return "WEIR_OPTIONS=key:value,... holds options of weir's pools; of two values of a key the later one counts:\n"
 #define HELP(key, kind, fallback, help)                                                                                \

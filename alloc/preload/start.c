@@ -11,6 +11,7 @@
 
 #include "alloc/pool.h"
 #include "alloc/preload/preload.h"
+#include "device/json.h"
 
 struct weir__preload_counts weir__preload_counts;
 
@@ -144,10 +145,11 @@ bool weir__preload_device(const struct weir__real *driver, int ordinal, struct w
 
 #define SUMMARY "WEIR_RUN_SUMMARY" /* a file to which each process appends one line when it ends */
 
-static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool first) {
+static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool reset, bool first) {
     struct weir_pool_stats stats = {.size = sizeof stats};
     (void)weir_pool_get_stats(pool, &stats); /* of the process that made it, it fails for none */
-    fprintf(out, "%s{\"device\":%d", first ? "" : ",", ordinal);
+    fprintf(out, "%s{\"device\":%d,\"reset\":%s,\"policy\":\"%s\"", first ? "" : ",", ordinal, reset ? "true" : "false",
+            pool->policy->text);
 #define PUT_STAT(type, name, text) fprintf(out, ",\"" #name "\":%llu", (unsigned long long)stats.name);
     WEIR_POOL_STATS_LIST(PUT_STAT)
 #undef PUT_STAT
@@ -165,7 +167,7 @@ void weir__preload_pool_ends(int ordinal, struct weir_pool *pool) {
     FILE *out = open_memstream(&text, &bytes);
     if (out != NULL) {
         fputs(ended != NULL ? ended : "", out);
-        put_pool(out, ordinal, pool, ended == NULL);
+        put_pool(out, ordinal, pool, true, ended == NULL);
         if (fclose(out) == 0) {
             free(ended);
             ended = text;
@@ -174,18 +176,10 @@ void weir__preload_pool_ends(int ordinal, struct weir_pool *pool) {
     pthread_mutex_unlock(&ended_lock);
 }
 
-static void put_command(FILE *out) {
-    fputs(",\"command\":\"", out);
-    for (const char *at = program_invocation_short_name; *at != 0; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        fprintf(out, byte < ' ' ? "\\u%04x" : byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
-    }
-    fputs("\"", out);
-}
-
 static void put_summary(FILE *out) {
     fprintf(out, "{\"pid\":%ld", (long)getpid());
-    put_command(out);
+    fputs(",\"command\":", out);
+    weir__put_json(program_invocation_short_name, out);
 #define PUT_COUNT(name, text)                                                                                          \
     fprintf(out, ",\"" #name "\":%llu",                                                                                \
             (unsigned long long)__atomic_load_n(&weir__preload_counts.name, __ATOMIC_RELAXED));
@@ -199,7 +193,7 @@ static void put_summary(FILE *out) {
     for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
         struct weir_pool *pool = weir__process_pool_made(ordinal);
         if (pool == NULL) continue;
-        put_pool(out, ordinal, pool, first);
+        put_pool(out, ordinal, pool, false, first);
         first = false;
     }
     fputs("]}\n", out);

@@ -86,6 +86,9 @@ WEIR_API enum weir_status weir_pool_create(struct weir_device *device, const str
 WEIR_API void weir_pool_destroy(struct weir_pool *pool);
 /* Gives: the keys of WEIR_OPTIONS, what they take and do, for a program's --help. Static storage. Threads: any. */
 WEIR_API const char *weir_pool_options_help(void);
+/* Reads a text as weir_pool_create reads WEIR_OPTIONS, files that it names too, and does nothing with it. Threads: any.
+ * Fails: as weir_pool_create does for its options, but for what only the device can tell (a limit above its memory). */
+WEIR_API enum weir_status weir_pool_options_check(const char *text);
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 

@@ -305,8 +305,18 @@ static void the_help_names_every_key(void **state) {
 #undef IS_NAMED
 }
 
+static void a_text_can_be_checked_without_a_pool(void **state) {
+    (void)state;
+    OK(weir_pool_options_check(NULL));
+    OK(weir_pool_options_check("policy:footprint,limit:0.5"));
+    assert_int_equal(weir_pool_options_check("limit:150%"), WEIR_INVALID);
+    assert_non_null(strstr(weir_last_error()->message, "limit:150% must be above 0 and at most 1"));
+    assert_int_equal(weir_pool_options_check("file:/nosuch"), WEIR_SYSTEM);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_can_be_checked_without_a_pool),
         cmocka_unit_test(a_file_counts_where_it_is_named),
         cmocka_unit_test(a_malformed_file_is_refused_with_its_line),
         cmocka_unit_test(of_a_long_path_the_end_is_said),

@@ -31,7 +31,7 @@ static void a_program_runs_and_what_weir_did_is_said(void **state) {
     says("weir-run: preload_capture (process ");
     says("device 0: peak live 2.00 MiB, held 2.00 MiB of 64.00 MiB\n");
     says("4 allocations and 4 frees took ");
-    says("left to the driver: 1 allocations, in a graph's capture\n");
+    says("left to the driver: 1 request, in a graph's capture\n");
     says("frees of memory that is not weir's: 1\n");
 }
 
@@ -39,9 +39,9 @@ static void a_pool_that_ended_before_the_process_is_in_it(void **state) {
     (void)state;
     RUN(ON_EMULATOR, PROGRAM("reset"));
     assert_int_equal(outcome.status, 0);
-    const char *second = strstr(outcome.err, "device 0: peak live 1.00 MiB");
+    const char *second = strstr(outcome.err, "device 0, until its reset: peak live 1.00 MiB");
     assert_non_null(second);
-    assert_non_null(strstr(second + 1, "device 0: peak live 1.00 MiB"));
+    assert_non_null(strstr(second + 1, "device 0, until its reset: peak live 1.00 MiB"));
 }
 
 static void the_status_is_the_programs(void **state) {
@@ -63,6 +63,14 @@ static void signals_go_to_the_program(void **state) {
     RUN("--quiet", "sh", "-c", "trap 'echo got it; exit 3' USR1; kill -USR1 $PPID; while :; do sleep 0.01; done");
     assert_ended(3, &outcome);
     assert_string_equal(outcome.out, "got it\n");
+}
+
+static void signals_of_any_kind_go_to_the_program(void **state) {
+    (void)state;
+    RUN("--quiet", "sh", "-c", "trap 'echo late; exit 4' ALRM; kill -ALRM $PPID; while :; do sleep 0.01; done");
+    assert_ended(4, &outcome);
+    RUN("--quiet", "bash", "-c", "trap 'echo real; exit 5' RTMIN; kill -RTMIN $PPID; while :; do sleep 0.01; done");
+    assert_ended(5, &outcome);
 }
 
 static void each_process_of_a_tree_is_told_of(void **state) {
@@ -102,12 +110,12 @@ static void options_reach_the_pool(void **state) {
     assert_string_equal(text, "weir-trace 1\n");
     RUN(ON_EMULATOR, "--plain=driver", PROGRAM("live"));
     assert_int_equal(outcome.status, 5);
-    says("left to the driver: 3 allocations, plain ones, by option");
+    says("left to the driver: 3 requests, plain ones, by option");
     RUN(ON_EMULATOR, "--host=pool", "--json", "--plain=driver", PROGRAM("pinned"));
     assert_int_equal(outcome.status, 0);
     says("  pinned host memory: peak live 2.00 MiB, held ");
     says("\n  6 allocations and 6 frees of it took ");
-    says("left to the driver: 1 allocations, plain ones, by option");
+    says("left to the driver: 1 request, plain ones, by option");
     assert_non_null(strstr(outcome.out, "\"host_allocs\":6,\"host_frees\":6,"));
 }
 
@@ -169,7 +177,7 @@ static void a_folder_with_spaces_and_colons_will_do(void **state) {
                                            {TEST_RUN, "bin/weir-run"}};
     char odd[256], path[512];
     (void)state;
-    make_folder(odd, sizeof odd, scratch(), "a b:c $ORIGIN");
+    make_folder(odd, sizeof odd, scratch(), "a b:c;d $HOME");
     make_folder(path, sizeof path, odd, "bin");
     make_folder(path, sizeof path, odd, "lib");
     make_folder(path, sizeof path, odd, "lib/emu");
@@ -177,11 +185,22 @@ static void a_folder_with_spaces_and_colons_will_do(void **state) {
         snprintf(path, sizeof path, "%s/%s", odd, files[i][1]);
         copy(files[i][0], path, 0755);
     }
-    static const char driver[] = "LD_LIBRARY_PATH=" TEST_DRIVER;
-    run_plain(ARGUMENTS(path, "--", PROGRAM("by_dlsym")), ARGUMENTS(driver), &outcome);
+    run_plain(ARGUMENTS(path, ON_EMULATOR, "--", PROGRAM("by_dlsym")),
+              ARGUMENTS("LD_LIBRARY_PATH", "WEIR_EMU=profile:" TEST_PROFILE), &outcome);
     assert_int_equal(outcome.status, 0);
     assert_string_equal(outcome.out, "program: three blocks\n");
     says("3 allocations and 3 frees took ");
+}
+
+static void a_program_may_have_any_name(void **state) {
+    char path[256];
+    (void)state;
+    snprintf(path, sizeof path, "%s/a\"b\\c\xff", scratch());
+    copy(PROGRAM("by_dlsym"), path, 0755);
+    RUN(ON_EMULATOR, "--json", path);
+    assert_int_equal(outcome.status, 0);
+    says("weir-run: a\"b\\c\xef\xbf\xbd (process ");
+    assert_non_null(strstr(outcome.out, "a\\u0022b\\u005cc\\ufffd\""));
 }
 
 /* ---- others beside it --------------------------------------------------------------------------------------------- */
@@ -203,12 +222,14 @@ int main(void) {
         cmocka_unit_test(a_pool_that_ended_before_the_process_is_in_it),
         cmocka_unit_test(the_status_is_the_programs),
         cmocka_unit_test(signals_go_to_the_program),
+        cmocka_unit_test(signals_of_any_kind_go_to_the_program),
         cmocka_unit_test(each_process_of_a_tree_is_told_of),
         cmocka_unit_test(what_tells_nothing_is_said_to),
         cmocka_unit_test(options_reach_the_pool),
         cmocka_unit_test(a_static_program_runs_with_a_warning),
         cmocka_unit_test(a_program_with_more_rights_is_left_alone),
         cmocka_unit_test(a_folder_with_spaces_and_colons_will_do),
+        cmocka_unit_test(a_program_may_have_any_name),
         cmocka_unit_test(a_process_that_is_killed_holds_no_other_up),
     };
     cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));

@@ -3,53 +3,19 @@
 #include <math.h>
 
 #include "answer.h"
+#include "device/json.h"
 
 static const char *const endings[] = {
     [ENDED_COMPLETED] = "completed", [ENDED_OUT_OF_MEMORY] = "out_of_memory", [ENDED_FAILED] = "failed"};
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-/* How many bytes from `text` on are one character of UTF-8; 0: none is. */
-static int utf8_length(const unsigned char *text) {
-    static const struct {
-        unsigned char lead, mask, length;
-        uint32_t least;
-    } kinds[] = {{0x00, 0x80, 1, 0}, {0xC0, 0xE0, 2, 0x80}, {0xE0, 0xF0, 3, 0x800}, {0xF0, 0xF8, 4, 0x10000}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if ((text[0] & kinds[i].mask) != kinds[i].lead) continue;
-        uint32_t code = text[0] & (unsigned char)~kinds[i].mask;
-        for (int at = 1; at < kinds[i].length; at++) {
-            if ((text[at] & 0xC0) != 0x80) return 0;
-            code = code << 6 | (text[at] & 0x3Fu);
-        }
-        bool surrogate = code >= 0xD800 && code < 0xE000;
-        return code < kinds[i].least || code > 0x10FFFF || surrogate ? 0 : kinds[i].length;
-    }
-    return 0;
-}
-
-/* File names may be any bytes: what is no UTF-8 becomes the character that says so. */
-static void put_string(FILE *out, const char *text) {
-    fputc('"', out);
-    for (const unsigned char *at = (const unsigned char *)text; *at != 0;) {
-        int length = utf8_length(at);
-        if (length == 0) fputs("\\ufffd", out);
-        if (*at == '"' || *at == '\\') fputc('\\', out);
-        if (length == 1 && *at < 0x20)
-            fprintf(out, "\\u%04x", (unsigned)*at);
-        else
-            fwrite(at, 1, (size_t)length, out);
-        at += length == 0 ? 1 : length;
-    }
-    fputc('"', out);
-}
-
 static void put_key(FILE *out, const char *key) { fprintf(out, ",\n \"%s\":", key); }
 
 static void put_text(FILE *out, const char *key, const char *text) {
     put_key(out, key);
     if (text != NULL)
-        put_string(out, text);
+        weir__put_json(text, out);
     else
         fputs("null", out);
 }
@@ -180,7 +146,7 @@ static void put_curve(FILE *out, const struct answer *answer) {
 void answer_json(const struct answer *answer, FILE *out) {
     const struct options *options = answer->options;
     fputs("{\"trace\":", out);
-    put_string(out, options->trace_path);
+    weir__put_json(options->trace_path, out);
     put_text(out, "policy", options->allocator == NULL ? options->policy : NULL);
     put_text(out, "allocator", options->allocator);
     put_text(out, "law", options->clock == CLOCK_VIRTUAL ? options->law : NULL);

@@ -9,8 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
-enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
+/* Not SIGTSTP, SIGTTIN and SIGTTOU, which stop; nor SIGPIPE, which is about what weir-run writes. */
+static bool is_passed_on(int signal) {
+    static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGABRT,
+                                    SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        if (signal == passed_on[i]) return true;
+    return signal >= SIGRTMIN && signal <= SIGRTMAX;
+}
 
 static volatile pid_t child;
 
@@ -25,9 +31,10 @@ static void pass_on(int signal, siginfo_t *info, void *context) {
 static void watch_signals(void) {
     struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART}, before;
     sigfillset(&action.sa_mask);
-    for (int i = 0; i < PASSED_ON; i++) /* what is ignored, as under nohup, stays so for the program too */
-        if (sigaction(passed_on[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(passed_on[i], &action, NULL);
+    for (int signal = 1; signal <= SIGRTMAX;
+         signal++) /* what is ignored, as under nohup, stays so for the program too */
+        if (is_passed_on(signal) && sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signal, &action, NULL);
 }
 
 static void become(const char *path, char **arguments, const sigset_t *mask, int trouble) {

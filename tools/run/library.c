@@ -13,6 +13,7 @@
 
 #define PRELOADED "libweir-preload.so.0"
 #define NEEDED    "libweir.so.0"
+#define DRIVER    "emu"
 
 /* Where libraries lie, seen from this program: in the build tree, and installed. */
 static const char *const places[] = {"../lib", "../" WEIR_LIBDIR};
@@ -39,7 +40,7 @@ static bool find_folder(char *folder, size_t room) {
 }
 
 /* What separates, and what the linker puts something in place of. */
-static bool is_odd(const char *path) { return strpbrk(path, " \t\n:$") != NULL; }
+static bool is_odd(const char *path) { return strpbrk(path, " \t\n:;$") != NULL; }
 
 static bool make_run_folder(struct library *library) {
     const char *given = getenv("TMPDIR");
@@ -60,20 +61,28 @@ static bool link_libraries(struct library *library, const char *folder) {
     return true;
 }
 
+/* Of the folders that may have the emulated driver the first one that does; through a link where its name is odd. */
+static bool find_driver(struct library *library, const char *folder) {
+    char path[4200], file[4300], link[300];
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, drivers[i]);
+        if (!is_there(path, "libcuda.so.1", file, sizeof file)) continue;
+        snprintf(link, sizeof link, "%s/" DRIVER, library->folder);
+        snprintf(library->driver, sizeof library->driver, "%.4095s", is_odd(path) ? link : path);
+        return !is_odd(path) || symlink(path, link) == 0;
+    }
+    return true;
+}
+
 bool library_open(struct library *library, char *why, size_t room) {
-    char folder[4000], path[4200];
+    char folder[4000];
     *library = (struct library){0};
     if (!find_folder(folder, sizeof folder)) {
         snprintf(why, room, "there is no " PRELOADED " in %s or %s beside weir-run's own folder", places[0], places[1]);
         return false;
     }
-    for (size_t i = 0; i < 2 && library->driver[0] == 0; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, drivers[i]);
-        char file[4300];
-        if (is_there(path, "libcuda.so.1", file, sizeof file))
-            snprintf(library->driver, sizeof library->driver, "%.4095s", path);
-    }
-    if (!make_run_folder(library) || (is_odd(folder) && !link_libraries(library, folder))) {
+    if (!make_run_folder(library) || (is_odd(folder) && !link_libraries(library, folder)) ||
+        !find_driver(library, folder)) {
         snprintf(why, room, "%s: %s", library->folder, strerror(errno));
         return false;
     }
@@ -82,7 +91,7 @@ bool library_open(struct library *library, char *why, size_t room) {
 }
 
 void library_close(const struct library *library) {
-    static const char *const names[] = {PRELOADED, NEEDED, "summary"};
+    static const char *const names[] = {PRELOADED, NEEDED, DRIVER, "summary"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[300];
         snprintf(path, sizeof path, "%s/%s", library->folder, names[i]);

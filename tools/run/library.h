@@ -12,8 +12,8 @@ struct library {
     char folder[256];  /* of this run's own files */
 };
 
-/* Finds the library beside this program and makes a folder for the run's files. In a path with a space, a colon or a dollar sign, by
- * which LD_PRELOAD's parts are told apart, the library is reached through links in that folder.
+/* Finds the library beside this program and makes a folder for the run's files. In a path with a space, a colon, a semicolon or a
+ * dollar sign, which the linker takes for more than a name, the libraries are reached through links in that folder.
  * Gives: false with one sentence. */
 bool library_open(struct library *library, char *why, size_t room);
 /* Removes the folder. */

@@ -2,6 +2,7 @@
 /* weir-run: runs an unchanged program with libweir-preload.so loaded before its own libraries. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,23 @@ static void tell(const struct options *options, const char *summary, int status,
     free(lines);
 }
 
+/* What can be known to be wrong before the program starts. */
+static bool good_pool_options(char *why, size_t room) {
+    if (weir_pool_options_check(getenv("WEIR_OPTIONS")) == WEIR_OK) return true;
+    snprintf(why, room, "%s", weir_last_error()->message);
+    return false;
+}
+
+static bool good_trace(const char *trace, char *why, size_t room) {
+    char *folder = strdup(trace != NULL ? trace : ".");
+    if (folder == NULL) return true;
+    const char *in = dirname(folder);
+    const bool good = strchr(in, '%') != NULL || access(in, W_OK | X_OK) == 0;
+    if (!good) snprintf(why, room, "--trace %.200s: its folder %.200s: %s", trace, in, strerror(errno));
+    free(folder);
+    return good;
+}
+
 /* Gives: the program's status. */
 static int run(const struct options *options, const struct library *library, const char *path, FILE *json) {
     char summary[300], why[4400] = "";
@@ -94,6 +112,8 @@ static int run(const struct options *options, const struct library *library, con
     if (file < 0) return say(strerror(errno), EXIT_FAILURE);
     close(file);
     if (!set_environment(options, library, summary)) return say("no host memory for the environment", EXIT_FAILURE);
+    if (!good_pool_options(why, sizeof why) || !good_trace(options->trace, why, sizeof why))
+        return say(why, EXIT_BAD_INPUT);
     const int status = child_run(path, options->program, why, sizeof why);
     if (why[0] != 0) return say(why, status);
     tell(options, summary, status, json);

@@ -40,12 +40,20 @@ static bool is_fraction(const char *value) {
     return whole + rest > 0 && (strcmp(end, "%") == 0 || (dot && *end == 0));
 }
 
+enum { LEAST_LIMIT = 4096 };
+
 static bool read_limit(const char *value, struct options *options, struct complaint complaint) {
     size_t bytes;
     options->limit = value;
-    return is_fraction(value) || (weir__parse_bytes(value, &bytes) && bytes > 0) ||
-           complain(complaint, "--limit %.60s is neither bytes (64M, 1.5GiB) nor a fraction of the device (0.9, 90%%)",
-                    value);
+    if (is_fraction(value)) return true; /* from 0 to 1: the pool's own reader says so (main.c) */
+    if (!weir__parse_bytes(value, &bytes))
+        return complain(complaint,
+                        "--limit %.60s is neither bytes (64M, 1.5GiB) nor a fraction of the device (0.9, 90%%)", value);
+    return bytes >= LEAST_LIMIT ||
+           complain(complaint,
+                    "--limit %.60s is a number of bytes, below %d: no device has pages so small (a "
+                    "fraction has a point or a percent sign: 0.9, 90%%)",
+                    value, LEAST_LIMIT);
 }
 
 static bool read_policy(const char *value, struct options *options, struct complaint complaint) {
@@ -130,7 +138,9 @@ static const struct option {
      "what cudaMallocHost and its like are served from: driver (default), or pool, which keeps\n"
      "memory pinned for the next request",
      read_host},
-    {"trace", NEEDED, "FILE", "record all requests (docs/trace.md); %p in the name: the process, %d: the device",
+    {"trace", NEEDED, "FILE",
+     "record all requests (docs/trace.md); %p in the name: the process, %d: the device, without\n"
+     "which the last of several remains",
      read_trace},
     {"log", NEEDED, "LEVEL[:FILE]", "what weir logs: off, error, warn (default), info, debug", read_log},
     {"device", NEEDED, "KIND", "cuda (default): the driver that the program finds; emulated: weir's emulated one",

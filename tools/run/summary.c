@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "alloc/preload/counts.h"
+#include "device/json.h"
 #include "weir/pool.h"
 
 char *summary_read(const char *path) {
@@ -29,7 +30,8 @@ char *summary_read(const char *path) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-/* A part of the text. The lines are the library's own, so a key and its colon stand side by side, and nothing is escaped in them. */
+/* A part of the text. The lines are the library's own, so a key and its colon stand side by side; what is
+ * escaped in a text is so by its code (device/json.h), which leaves no quotes in it. */
 struct part {
     const char *at;
     size_t length;
@@ -93,23 +95,64 @@ static void put_bytes(FILE *out, uint64_t bytes) {
         fprintf(out, "%" PRIu64 ".%02" PRIu64 " %s", bytes / scale, (bytes % scale) * 100 / scale, units[unit]);
 }
 
+static bool says(struct part part, const char *key, const char *value) {
+    const char *at = behind_key(part, key);
+    return at != NULL && strncmp(at, value, strlen(value)) == 0;
+}
+
+/* "1 allocation", "2 allocations". */
+static void put_number(FILE *out, uint64_t number, const char *what) {
+    fprintf(out, "%" PRIu64 " %s%s", number, what, number == 1 ? "" : "s");
+}
+
+/* Under per-stream that memory was out of reach; under the other policies a request gets it before it is refused. */
+static void put_stranded(struct part pool, FILE *out) {
+    const uint64_t bytes = number(pool, "peak_stranded_bytes");
+    if (bytes == 0) return;
+    fputs("; idle on other streams when more was taken, ", out);
+    fputs(says(pool, "policy", "\"per-stream\"") ? "and stranded: " : "and within reach: ", out);
+    put_bytes(out, bytes);
+}
+
+static void put_calls(struct part pool, FILE *out) {
+    const uint64_t calls = number(pool, "memory_calls"), allocs = number(pool, "allocs"), frees = number(pool, "frees");
+    fputs("\n  ", out);
+    put_number(out, allocs, "allocation");
+    fputs(" and ", out);
+    put_number(out, frees, "free");
+    fputs(" took ", out);
+    put_number(out, calls, "memory call");
+    fputs(" of the driver: ", out);
+    put_number(out, allocs + frees > calls ? allocs + frees - calls : calls - allocs - frees, "call");
+    fputs(allocs + frees >= calls ? " saved\n" : " more than without\n", out);
+}
+
 static void put_pool(struct part pool, FILE *out) {
-    const uint64_t stranded = number(pool, "peak_stranded_bytes"), memory_calls = number(pool, "memory_calls"),
-                   allocs = number(pool, "allocs"), frees = number(pool, "frees");
-    fprintf(out, "  device %" PRIu64 ": peak live ", number(pool, "device"));
+    fprintf(out, "  device %" PRIu64 "%s: peak live ", number(pool, "device"),
+            says(pool, "reset", "true") ? ", until its reset" : "");
     put_bytes(out, number(pool, "peak_live_bytes"));
     fputs(", held ", out);
     put_bytes(out, number(pool, "peak_held_bytes"));
     fputs(" of ", out);
     put_bytes(out, number(pool, "capacity_bytes"));
-    if (stranded > 0) {
-        fputs("; idle on other streams when memory was short, and not stranded: ", out);
-        put_bytes(out, stranded);
+    put_stranded(pool, out);
+    put_calls(pool, out);
+}
+
+/* A text in its quotes, with its codes as what they are. */
+static void put_text(const char *quoted, FILE *out) {
+    if (quoted == NULL || *quoted != '"') return;
+    for (const char *at = quoted + 1; *at != 0 && *at != '"';) {
+        unsigned code = 0;
+        const bool escaped = at[0] == '\\' && sscanf(at, "\\u%4x", &code) == 1;
+        if (!escaped)
+            fputc(*at, out);
+        else if (code == 0xfffd)
+            fputs("\xef\xbf\xbd", out);
+        else
+            fputc(code < ' ' || code == 0x7f ? '?' : (int)code, out);
+        at += escaped ? 6 : 1;
     }
-    fprintf(out,
-            "\n  %" PRIu64 " allocations and %" PRIu64 " frees took %" PRIu64 " memory calls of the driver: %" PRIu64
-            " calls saved\n",
-            allocs, frees, memory_calls, allocs + frees > memory_calls ? allocs + frees - memory_calls : 0);
 }
 
 static void put_host(const struct counts *counts, FILE *out) {
@@ -127,14 +170,18 @@ static void put_host(const struct counts *counts, FILE *out) {
 }
 
 static void put_process(struct part line, const struct counts *counts, FILE *out) {
-    const char *command = behind_key(line, "command"), *end = command == NULL ? NULL : strchr(command + 1, '"');
     struct part pool = {0};
-    fprintf(out, "weir-run: %.*s (process %" PRIu64 ")\n", end == NULL ? 0 : (int)(end - command - 1),
-            command == NULL ? "" : command + 1, number(line, "pid"));
+    fputs("weir-run: ", out);
+    put_text(behind_key(line, "command"), out);
+    fprintf(out, " (process %" PRIu64 ")\n", number(line, "pid"));
     while (next_pool(line, &pool)) put_pool(pool, out);
     put_host(counts, out);
 #define LEFT(name, text)                                                                                               \
-    if (counts->name > 0) fprintf(out, "  left to the driver: %" PRIu64 " allocations, " text "\n", counts->name);
+    if (counts->name > 0) {                                                                                            \
+        fputs("  left to the driver: ", out);                                                                          \
+        put_number(out, counts->name, "request");                                                                      \
+        fputs(", " text "\n", out);                                                                                    \
+    }
     WEIR__PRELOAD_LEFT(LEFT)
 #undef LEFT
     if (counts->foreign_frees > 0)
@@ -163,20 +210,11 @@ void summary_words(const char *lines, FILE *out) {
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void put_string(const char *text, FILE *out) {
-    fputc('"', out);
-    for (const char *at = text; *at != 0; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        fprintf(out, byte < ' ' ? "\\u%04x" : byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
-    }
-    fputc('"', out);
-}
-
 /* The lines are objects already. */
 void summary_json(const char *lines, const char *program, int status, FILE *out) {
     bool first = true;
     fputs("{\"program\":", out);
-    put_string(program, out);
+    weir__put_json(program, out);
     fprintf(out, ",\"status\":%d,\"processes\":[", status);
     for (const char *at = lines; *at != 0;) {
         const size_t length = strcspn(at, "\n");

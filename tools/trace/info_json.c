@@ -2,33 +2,8 @@
 /* Bytes are integers, times in nanoseconds; null for what is not known. */
 #include <inttypes.h>
 
+#include "device/json.h"
 #include "info.h"
-
-/* Bytes of a name beyond ASCII may be anything: only what is UTF-8 stays. */
-static size_t utf8_length(const unsigned char *text) {
-    const size_t length = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : 0;
-    if (text[0] >= 0xf5) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f)) return 0;
-    if ((text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f)) return 0;
-    return length;
-}
-
-static void put_text(FILE *out, const char *text) {
-    fputc('"', out);
-    for (const unsigned char *at = (const unsigned char *)text; *at != 0;) {
-        const size_t length = *at < 0x80 ? 1 : utf8_length(at);
-        if (length == 0)
-            fputs("\\ufffd", out);
-        else if (*at < ' ' || *at == '"' || *at == '\\' || *at == 0x7f)
-            fprintf(out, "\\u%04x", *at);
-        else
-            fwrite(at, 1, length, out);
-        at += length == 0 ? 1 : length;
-    }
-    fputc('"', out);
-}
 
 static void put_share(FILE *out, const char *key, struct info_share share) {
     fprintf(out, "\"%s\":{\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", key, share.blocks, share.bytes);
@@ -36,7 +11,7 @@ static void put_share(FILE *out, const char *key, struct info_share share) {
 
 static void put_stream_name(FILE *out, const struct trace *trace, uint32_t stream) {
     char name[40];
-    put_text(out, info_stream_name(trace, stream, name, sizeof name));
+    weir__put_json(info_stream_name(trace, stream, name, sizeof name), out);
 }
 
 static void put_origin(FILE *out, const struct trace *trace) {
@@ -47,10 +22,10 @@ static void put_origin(FILE *out, const struct trace *trace) {
         return;
     }
     fprintf(out, "{\"policy\":");
-    put_text(out, origin->policy);
+    weir__put_json(origin->policy, out);
     fprintf(out, ",\"profile\":");
     if (origin->profile[0] != 0)
-        put_text(out, origin->profile);
+        weir__put_json(origin->profile, out);
     else
         fprintf(out, "null");
     fprintf(out, ",\"limit_bytes\":%" PRIu64 ",\"granularity_bytes\":%" PRIu64 ",\"deterministic\":%s},\n",
@@ -60,7 +35,7 @@ static void put_origin(FILE *out, const struct trace *trace) {
 static void put_head(FILE *out, const char *path, const struct info *info) {
     const struct trace *trace = info->trace;
     fprintf(out, "{\"trace\":");
-    put_text(out, path);
+    weir__put_json(path, out);
     fprintf(out, ",\n");
     put_origin(out, trace);
     fprintf(out,
