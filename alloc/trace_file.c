@@ -30,13 +30,33 @@ static void unmap(struct weir__trace_file *file) {
         munmap(file->windows[window], WHOLE_WINDOW);
 }
 
+static bool is_the_file(const struct weir__trace_file *file, int descriptor) {
+    struct stat known;
+    return descriptor >= 0 && fstat(descriptor, &known) == 0 && known.st_dev == file->device &&
+           known.st_ino == file->inode;
+}
+
+/* Programs close descriptors that they know nothing of, as daemons do, and then have others by the same numbers.
+ * Gives: -1 where the file can't be opened again. */
+static int descriptor_of(struct weir__trace_file *file) {
+    if (is_the_file(file, file->descriptor)) return file->descriptor;
+    file->descriptor = file->absolute != NULL ? open(file->absolute, O_RDWR | O_CLOEXEC) : -1;
+    if (file->descriptor < 0 || is_the_file(file, file->descriptor)) return file->descriptor;
+    close(file->descriptor);
+    return file->descriptor = -1;
+}
+
+static void close_file(struct weir__trace_file *file) {
+    if (is_the_file(file, file->descriptor)) close(file->descriptor);
+}
+
 /* What the child has of the files would keep the locks, and so the names, after the parent is gone. */
 static void close_in_child(void) {
     for (size_t i = 0; i < MOST_OPEN; i++) {
         struct weir__trace_file *file = __atomic_exchange_n(&open_files[i], NULL, __ATOMIC_ACQUIRE);
         if (file == NULL) continue;
         unmap(file);
-        close(file->descriptor);
+        close_file(file);
     }
 }
 
@@ -141,6 +161,14 @@ static void tell_of_name(const struct weir__trace_file *file, const char *path) 
                   file->path);
 }
 
+static void know_again(struct weir__trace_file *file) {
+    struct stat known;
+    if (fstat(file->descriptor, &known) != 0) return;
+    file->device = known.st_dev;
+    file->inode = known.st_ino;
+    file->absolute = realpath(file->path, NULL);
+}
+
 static enum weir_status open_free_name(struct weir__trace_file *file, const char *path) {
     const size_t room = strlen(path) + 8;
     file->path = malloc(room);
@@ -162,6 +190,7 @@ static enum weir_status open_free_name(struct weir__trace_file *file, const char
             continue;
         }
         tell_of_name(file, path);
+        know_again(file);
         return WEIR_OK;
     }
     return fail("flock", path, "it and its 9998 successors are all being recorded, or were by this process");
@@ -170,9 +199,10 @@ static enum weir_status open_free_name(struct weir__trace_file *file, const char
 static int add_chunk(struct weir__trace_file *file);
 
 static void release(struct weir__trace_file *file) {
-    if (file->descriptor >= 0) close(file->descriptor);
+    close_file(file);
     pthread_mutex_destroy(&file->lock);
     free(file->path);
+    free(file->absolute);
 }
 
 enum weir_status weir__trace_file_open(struct weir__trace_file *file, const char *path) {
@@ -221,8 +251,9 @@ static int allocate(struct weir__trace_file *file, uint64_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && file->room + bytes > limit.rlim_cur)
         return EFBIG;
+    const int descriptor = descriptor_of(file);
     int code;
-    do code = posix_fallocate(file->descriptor, (off_t)file->room, (off_t)bytes);
+    do code = descriptor < 0 ? ENOENT : posix_fallocate(descriptor, (off_t)file->room, (off_t)bytes);
     while (code == EINTR);
     return code;
 }
@@ -310,9 +341,9 @@ static uint64_t length_of(const struct weir__trace_file *file) {
 void weir__trace_file_close(struct weir__trace_file *file) {
     forget(file);
     unmap(file);
-    if (ftruncate(file->descriptor, (off_t)length_of(file)) != 0)
+    if (ftruncate(descriptor_of(file), (off_t)length_of(file)) != 0)
         weir__log(WEIR__LOG_WARN, "trace %s: zero bytes stay at its end: %s", file->path, strerror(errno));
-    flock(file->descriptor, LOCK_UN); /* a child of fork by other means than fork() may have the descriptor too */
+    flock(descriptor_of(file), LOCK_UN); /* a child of fork by other means than fork() may have the descriptor too */
     release(file);
 }
 
@@ -330,7 +361,7 @@ static void cut_at_exit(struct weir__trace_file *file) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED &&
                safe;
     }
-    if (safe && ftruncate(file->descriptor, (off_t)length) != 0)
+    if (safe && ftruncate(descriptor_of(file), (off_t)length) != 0)
         weir__log(WEIR__LOG_WARN, "trace %s: zero bytes stay at its end: %s", file->path, strerror(errno));
     pthread_mutex_unlock(&file->lock);
 }

@@ -38,9 +38,12 @@ struct weir__trace_file {
     pthread_mutex_t lock;               /* room, mark, end; mapping */
     uint64_t most;                      /* bytes that the file may have */
     uint64_t end;                       /* where the first line begins that found no room */
-    int descriptor;
-    pid_t process; /* that opened it */
-    char *path;    /* where it really is */
+    int descriptor;                     /* as long as it is still the file's: see descriptor_of */
+    dev_t device;                       /* by which the file is known again */
+    ino_t inode;
+    pid_t process;  /* that opened it */
+    char *path;     /* where it really is */
+    char *absolute; /* the same, from the root; NULL: not known */
 };
 
 /* Opens `path`, or "path.2", "path.3"... where that is being written by another one, of this process or of any other; says

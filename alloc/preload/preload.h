@@ -38,6 +38,8 @@ void weir__preload_unknown(const char *name, int version);
 /* Around what a call does with a pool, so that none ends meanwhile; calls may be nested. In the middle of a reset it waits. */
 void weir__preload_enter(void);
 void weir__preload_leave(const int *unused);
+/* Whether this thread is in the middle of a call: a signal's handler came upon it. */
+bool weir__preload_inside(void);
 /* For all that follows in the block: the driver, or the end of the call without one. */
 #define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
     const struct weir__real *driver = weir__real_needed();                                                             \

@@ -32,6 +32,8 @@ void weir__preload_enter(void) {
     }
 }
 
+bool weir__preload_inside(void) { return depth > 0; }
+
 void weir__preload_leave(const int *unused) {
     (void)unused;
     if (--depth > 0 || weir__forked()) return;

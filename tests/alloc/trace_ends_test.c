@@ -2,6 +2,7 @@
 /* However a recording ends, what had been recorded is there: after a kill, an exit without a word, and on a full disk, where
  * the program goes on. Each case is a child of its own, which opens the device for itself. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -164,6 +165,63 @@ static void a_line_that_is_not_whole_begins_with_a_zero_byte(void **state) {
     assert_int_equal(trace.op_count, 1);
     assert_int_equal(trace.torn_lines, 1);
     trace_free(&trace);
+}
+
+/* ---- a program that closes what it did not open --------------------------------------------------------------------- */
+
+enum { LINES = 50000, LENGTH = 16 };
+
+static void fill(struct weir__trace_file *file) {
+    char line[LENGTH + 1];
+    for (int i = 0; i < LINES; i++) {
+        snprintf(line, sizeof line, "m %6d 64   0\n", i + 1);
+        const uint64_t place = weir__trace_file_reserve(file, LENGTH);
+        if (place == WEIR__TRACE_NO_PLACE) return;
+        weir__trace_file_write(file, place, line, LENGTH);
+    }
+}
+
+/* Its own file has the number that the trace had. */
+static void a_descriptor_that_is_another_ones_by_now_is_left_alone(void **state) {
+    char other[80], folder_before[200], line[16] = "";
+    struct weir__trace_file file;
+    (void)state;
+    unlink(path); /* so that this process may record to it again */
+    OK(weir__trace_file_open(&file, path));
+    weir__trace_file_write(&file, weir__trace_file_reserve(&file, 13), "weir-trace 1\n", 13);
+    snprintf(other, sizeof other, "%s/other", folder);
+    const int descriptor = open(other, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    assert_true(descriptor >= 0);
+    assert_int_equal(dup2(descriptor, file.descriptor), file.descriptor);
+    const int taken = file.descriptor;
+    assert_int_equal(write(taken, "its own\n", 8), 8);
+    assert_non_null(getcwd(folder_before, sizeof folder_before));
+    assert_int_equal(chdir("/"), 0);
+    fill(&file);
+    weir__trace_file_close(&file);
+    assert_int_equal(chdir(folder_before), 0);
+    assert_int_equal(lseek(taken, 0, SEEK_END), 8);
+    assert_int_equal(pread(taken, line, sizeof line, 0), 8);
+    assert_string_equal(line, "its own\n");
+    close(taken);
+    close(descriptor);
+    unlink(other);
+    struct trace trace = read_back();
+    assert_int_equal(trace.op_count, LINES);
+    trace_free(&trace);
+}
+
+static void a_file_that_is_gone_ends_the_recording(void **state) {
+    struct weir__trace_file file;
+    (void)state;
+    unlink(path); /* so that this process may record to it again */
+    OK(weir__trace_file_open(&file, path));
+    const int descriptor = file.descriptor;
+    close(descriptor);
+    assert_int_equal(unlink(path), 0);
+    fill(&file);
+    assert_true(weir__trace_file_ended(&file));
+    weir__trace_file_close(&file);
 }
 
 /* ---- exit -------------------------------------------------------------------------------------------------------- */
@@ -337,6 +395,8 @@ int main(void) {
         cmocka_unit_test(a_recording_has_a_longest_length),
         cmocka_unit_test(a_disk_that_is_full_from_the_start_is_said_at_once),
         cmocka_unit_test(a_line_that_is_not_whole_begins_with_a_zero_byte),
+        cmocka_unit_test(a_descriptor_that_is_another_ones_by_now_is_left_alone),
+        cmocka_unit_test(a_file_that_is_gone_ends_the_recording),
     };
     return cmocka_run_group_tests_name("trace ends", tests, make_folder, remove_folder);
 }

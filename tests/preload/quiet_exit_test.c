@@ -3,17 +3,18 @@
 #include "support.h"
 #include "tests/sanitized.h"
 
-enum { RUNS = SANITIZED ? 4 : 40 };
+enum { RUNS = SANITIZED ? 4 : 34 };
 
 static const struct end {
     const char *program, *scene;
     int status;
 } ends[] = {
-    {PROGRAM("live"), NULL, 5},       /* blocks live, work queued */
-    {PROGRAM("corners"), "ends", 0},  /* threads that allocate, a function at exit that frees */
-    {PROGRAM("corners"), "frees", 0}, /* nothing */
-    {PROGRAM("reset"), NULL, 0},      /* pools that ended before */
-    {PROGRAM("host"), "ends", 0},     /* pinned memory, live and idle, a copy queued, a function at exit that frees */
+    {PROGRAM("live"), NULL, 5},         /* blocks live, work queued */
+    {PROGRAM("corners"), "ends", 0},    /* threads that allocate, a function at exit that frees */
+    {PROGRAM("corners"), "frees", 0},   /* nothing */
+    {PROGRAM("corners"), "handler", 0}, /* a call that a signal's handler ends the program in */
+    {PROGRAM("reset"), NULL, 0},        /* pools that ended before */
+    {PROGRAM("host"), "ends", 0},       /* pinned memory, live and idle, a copy queued, a function at exit that frees */
 };
 enum { ENDS = sizeof ends / sizeof *ends };
 

@@ -58,6 +58,29 @@ static void the_status_is_the_programs(void **state) {
     assert_int_equal(outcome.status, 126);
 }
 
+static void a_status_is_learnt_whatever_becomes_of_children_and_readers(void **state) {
+    (void)state;
+    run(ARGUMENTS("/bin/bash", "-c", "trap '' CHLD; exec \"$0\" -- false", TEST_RUN));
+    assert_int_equal(outcome.status, 1);
+    run(ARGUMENTS("/bin/bash", "-c", "exec 2> >(exec 2>/dev/null; exit); wait $!; exec \"$0\" sh -c 'exit 5'",
+                  TEST_RUN));
+    assert_int_equal(outcome.status, 5);
+}
+
+static void json_is_alone_in_its_file(void **state) {
+    char option[160], text[2000] = "";
+    (void)state;
+    snprintf(option, sizeof option, "--json=%s/json", scratch());
+    run(ARGUMENTS("/bin/sh", "-c", "\"$0\" \"$1\" --device=emulated " PROGRAM("live") " 2>&-", TEST_RUN, option));
+    assert_int_equal(outcome.status, 5);
+    FILE *file = fopen(option + strlen("--json="), "re");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_int_equal(text[0], '{');
+    assert_null(strstr(text, "weir-run:"));
+}
+
 static void signals_go_to_the_program(void **state) {
     (void)state;
     RUN("--quiet", "sh", "-c", "trap 'echo got it; exit 3' USR1; kill -USR1 $PPID; while :; do sleep 0.01; done");
@@ -221,6 +244,8 @@ int main(void) {
         cmocka_unit_test(a_program_runs_and_what_weir_did_is_said),
         cmocka_unit_test(a_pool_that_ended_before_the_process_is_in_it),
         cmocka_unit_test(the_status_is_the_programs),
+        cmocka_unit_test(a_status_is_learnt_whatever_becomes_of_children_and_readers),
+        cmocka_unit_test(json_is_alone_in_its_file),
         cmocka_unit_test(signals_go_to_the_program),
         cmocka_unit_test(signals_of_any_kind_go_to_the_program),
         cmocka_unit_test(each_process_of_a_tree_is_told_of),

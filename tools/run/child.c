@@ -37,7 +37,11 @@ static void watch_signals(void) {
             sigaction(signal, &action, NULL);
 }
 
+/* As this process got it. */
+static struct sigaction of_children;
+
 static void become(const char *path, char **arguments, const sigset_t *mask, int trouble) {
+    sigaction(SIGCHLD, &of_children, NULL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(path, arguments); /* which starts a script without its first line by a shell */
     const int code = errno;
@@ -64,8 +68,11 @@ int child_run(const char *path, char **arguments, char *why, size_t room) {
     }
     sigprocmask(SIG_SETMASK, &all, &mask); /* none is lost before there is somebody to pass it on to */
     watch_signals();
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL},
+              &of_children); /* who ignores it learns of no status */
     child = fork();
     if (child == 0) become(path, arguments, &mask, trouble[1]);
+    signal(SIGPIPE, SIG_IGN); /* the program's status counts, whoever has stopped reading what is said of it */
     int code = child < 0 ? errno : 0;
     sigprocmask(SIG_SETMASK, &mask, NULL);
     close(trouble[1]);

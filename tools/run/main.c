@@ -141,6 +141,15 @@ static int run_program(const struct options *options, FILE *json) {
     return status;
 }
 
+/* Never as a standard stream that is closed, to which other things are written. */
+static FILE *open_json(const char *path) {
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int above = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), code = errno;
+    if (file >= 0) close(file);
+    errno = code;
+    return above < 0 ? NULL : fdopen(above, "w");
+}
+
 int main(int count, char **argument) {
     struct options options;
     char why[400];
@@ -149,7 +158,7 @@ int main(int count, char **argument) {
     if (options.help) options_help(stdout);
     if (options.version) printf("weir-run %s\n", weir_version());
     if (options.help || options.version) return EXIT_SUCCESS;
-    if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : fopen(options.json_path, "we");
+    if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : open_json(options.json_path);
     if (options.json_path != NULL && json == NULL) {
         snprintf(why, sizeof why, "--json %.200s: %s", options.json_path, strerror(errno));
         return say(why, EXIT_BAD_INPUT);

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "driver.h"
@@ -381,6 +383,25 @@ static void ends(void) {
     CUDA(cuMemsetD8Async(plain(MEBI), 1, MEBI, NULL));
 }
 
+/* Ends from a signal's handler, in the middle of whatever comes upon it. */
+static void end_now(int signal) {
+    (void)signal;
+    exit(0);
+}
+
+static void handler(void) {
+    const struct itimerval soon = {.it_value.tv_usec = 1000};
+    find_all(12000, 0);
+    use_device(0);
+    signal(SIGALRM, end_now);
+    for (unsigned round = 0;; round++) {
+        CUdeviceptr block;
+        if (round == 100) CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+        CUDA(cuMemAllocAsync(&block, (round * 7919 % 64 + 1) * 4096, NULL));
+        CUDA(cuMemFreeAsync(block, NULL));
+    }
+}
+
 static const struct scene {
     const char *name;
     void (*play)(void);
@@ -393,6 +414,7 @@ static const struct scene {
               {"peers", peers},
               {"resets", resets},
               {"ends", ends},
+              {"handler", handler},
               {"heavy_plain", heavy_plain},
               {"heavy_ordered", heavy_ordered}};
 
