@@ -157,6 +157,7 @@ struct weir_pool {
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
     uint64_t pages_returned, memory_call_ns, order_call_ns;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
+    uint64_t refused_allocs; /* `allocs` at the last refusal */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     bool waited_out;                  /* so that the last refusal came of the wait limit */
     struct weir_pool_refusal refusal;

@@ -74,6 +74,7 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
     pool->out_of_memory++;
     slot->refusals++;
     pool->was_refused = true;
+    pool->refused_allocs = pool->allocs;
     pool->driver_refused = request->most_created != SIZE_MAX || request->most_mapped != SIZE_MAX;
     pool->waited_out = request->waited_out;
     pool->refusal = weir__parts(pool, request->slot, free_bytes);

@@ -154,10 +154,11 @@ size_t weir_pool_report(struct weir_pool *pool, char *text_out, size_t room) {
     const size_t free_bytes = weir__device_free_bytes(pool);
     weir__pool_lock(pool);
     weir__fronts_show(pool);
-    if (pool->was_refused)
-        add_refusal(pool, &text);
-    else
-        add_state(pool, free_bytes, &text);
+    if (pool->was_refused) add_refusal(pool, &text);
+    if (pool->was_refused && pool->allocs > pool->refused_allocs)
+        add(&text, "served since then: %llu requests; now\n",
+            (unsigned long long)(pool->allocs - pool->refused_allocs));
+    if (!pool->was_refused || pool->allocs > pool->refused_allocs) add_state(pool, free_bytes, &text);
     add_streams(pool, &text);
     add_costs(pool, &text);
     if (pool->was_refused) add_advice(pool, &text);

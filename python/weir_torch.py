@@ -98,10 +98,15 @@ def allocator():
 
 
 def _ordinal(device):
+    """Asks PyTorch for its current device only where it has one: asking would begin its use of CUDA, too early for install()."""
     import torch
-    from torch.cuda._utils import _get_device_index
 
-    return _get_device_index(device, optional=True) if device is not None else torch.cuda.current_device()
+    if isinstance(device, int):
+        return device
+    index = None if device is None else torch.device(device).index
+    if index is None:
+        index = torch.cuda.current_device() if torch.cuda.is_initialized() else 0
+    return index
 
 
 def stats(device=None):
@@ -135,7 +140,7 @@ def _stats_as_nested_dict(device=None):
         return {"all": {"current": current, "peak": peak, **totals}}
 
     live = metric(s["live_bytes"], s["peak_live_bytes"])
-    blocks = metric(s["live_blocks"], s["live_blocks"], allocated=s["allocs"], freed=s["frees"])
+    blocks = {"all": {"current": s["live_blocks"], "allocated": s["allocs"], "freed": s["frees"]}}
     return {"allocated_bytes": live, "active_bytes": live, "requested_bytes": metric(s["requested_bytes"], s["peak_requested_bytes"]),
             "reserved_bytes": metric(s["held_bytes"], s["peak_held_bytes"]), "allocation": blocks, "active": blocks,
             "num_ooms": s["out_of_memory"], "num_alloc_retries": 0, "weir": s}

@@ -10,7 +10,7 @@ side = torch.cuda.Stream()
 with torch.cuda.stream(side):
     gathered = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
     gathered.zero_()
-del gathered  # of the side stream, and memory for every other one: it waits on the device, not on the host
+del gathered  # idle on the side stream, and in reach of every other one: used before anything is refused (at once: policy:footprint)
 activations = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
 try:
     torch.empty(1 << 50, dtype=torch.uint8, device="cuda")

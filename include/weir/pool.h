@@ -373,8 +373,8 @@ WEIR_API enum weir_status weir_pool_get_stream_stats(struct weir_pool *pool, str
                                                      size_t room, size_t *count);
 /* Gives: the last refusal; WEIR_NOT_READY when there was none. */
 WEIR_API enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct weir_pool_refusal *refusal);
-/* Writes a report for people: the last refusal if there was one, else the state now; what fills the device, by stream
- * what is there and what it cost, and after a refusal what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
+/* Writes a report for people: the last refusal if there was one, and the state now if there was none or if more has been served since;
+ * what fills the device, by stream what is there and what it cost, and after a refusal what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
 WEIR_API size_t weir_pool_report(struct weir_pool *pool, char *text, size_t room);
 /* Writes the pool's memory of this moment for PyTorch's memory viewer: segments, blocks, their states and streams
  * (docs/snapshot.md). The file takes its name when it is whole; the lock is not held while it is written.

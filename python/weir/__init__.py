@@ -7,6 +7,7 @@ weir_torch, weir_cupy, weir_rmm and weir_numba put other packages' allocations i
 weir.OutOfMemory, with weir's own sentence.
 """
 import ctypes
+import operator
 import os
 
 __all__ = ["Error", "OutOfMemory", "library", "load", "pool", "report", "set_limit", "snapshot", "stats", "trim", "version"]
@@ -25,6 +26,7 @@ class OutOfMemory(Error, MemoryError):
 
 
 _OUT_OF_MEMORY = -2
+_MOST_BYTES = 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 _loaded = {}
 
@@ -123,10 +125,18 @@ def version():
     return library().weir_version().decode()
 
 
+def _number(what, value, most):
+    """ctypes cuts what is too large, without a word."""
+    number = operator.index(value)  # TypeError for what is no whole number
+    if not 0 <= number <= most:
+        raise ValueError(f"weir: {what} is {number}; it must be from 0 to {most}")
+    return number
+
+
 def pool(device=0):
     """Gives: the pool of a device (struct weir_pool *) as an integer, for calls of the library itself."""
     out = ctypes.c_void_p()
-    _check(library().weir_process_pool(device, ctypes.byref(out)))
+    _check(library().weir_process_pool(_number("the device", device, 2**31 - 1), ctypes.byref(out)))
     return out.value
 
 
@@ -143,7 +153,7 @@ def reset_peaks(device=0):
 
 
 def report(device=0):
-    """Gives: a text for people: the last refusal if there was one, else the state now; what fills the device, by stream."""
+    """Gives: a text for people: the last refusal if there was one, the state now unless nothing was served since; by stream."""
     at = pool(device)
     length = library().weir_pool_report(at, None, 0)
     text = ctypes.create_string_buffer(length + 1024)  # it may grow a little meanwhile
@@ -153,19 +163,22 @@ def report(device=0):
 
 def snapshot(path, device=0):
     """Writes the pool's memory of this moment for PyTorch's memory viewer (docs/snapshot.md)."""
-    _check(library().weir_pool_snapshot(pool(device), os.fsencode(path)))
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("weir: a file's name with a zero in it")
+    _check(library().weir_pool_snapshot(pool(device), name))
 
 
 def set_limit(limit, device=0):
     """Sets the most bytes that the pool may hold: an int says bytes, a float from 0 to 1 a fraction of the device's memory."""
     if isinstance(limit, float):
         _check(library().weir_pool_set_limit_fraction(pool(device), limit))
-    elif limit < 0:
-        raise ValueError(f"set_limit: a limit of {limit} bytes")
+    elif hasattr(limit, "__index__"):
+        _check(library().weir_pool_set_limit(pool(device), _number("the limit", limit, _MOST_BYTES)))
     else:
-        _check(library().weir_pool_set_limit(pool(device), limit))
+        raise TypeError(f"weir: the limit is {limit!r}; it must be bytes (int) or a fraction of the device's memory (float)")
 
 
 def trim(target_bytes=0, device=0):
     """Gives memory that is idle and complete back to the driver until no more than target_bytes are held."""
-    _check(library().weir_pool_trim(pool(device), target_bytes))
+    _check(library().weir_pool_trim(pool(device), _number("target_bytes", target_bytes, _MOST_BYTES)))

@@ -128,6 +128,12 @@ static void the_report_says_what_fills_the_device_and_what_to_try(void **state) 
     assert_int_equal(weir_pool_report(pool, cut, sizeof cut), length);
     assert_int_equal(strlen(cut), sizeof cut - 1);
     assert_int_equal(weir_pool_report(pool, NULL, 0), length);
+    assert_null(strstr(text, "served since"));
+    void *later = alloc(pool, PAGE, compute);
+    weir_pool_report(pool, text, sizeof text);
+    assert_non_null(strstr(text, "out of memory: 640.00 KiB for compute, in iteration 1"));
+    assert_non_null(strstr(text, "served since then: 1 requests; now\n"));
+    OK(weir_pool_free(pool, later, compute));
     OK(weir_pool_free(pool, handle, comm));
     close_pool(pool);
 }

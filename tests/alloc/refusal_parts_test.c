@@ -197,15 +197,15 @@ static void a_wait_limit_that_passed_is_told(void **state) {
     static const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_PER_STREAM};
     static char text[8192];
     for (int i = 0; i < 2; i++) {
-        struct weir_pool *pool = open_patient("short", policies[i], 64, 20000000);
+        struct weir_pool *pool = open_patient("short", policies[i], 64, 300000000);
         weir_stream stream = new_stream();
         void *block = alloc(pool, 64 * PAGE, stream), *none = NULL;
         struct gate *gate = put_gate(stream);
         OK(weir_pool_free(pool, block, stream));
         assert_int_equal(weir_pool_alloc_any(pool, 64 * PAGE, &none), WEIR_OUT_OF_MEMORY);
-        assert_non_null(strstr(weir_last_error()->message, "the wait limit of 0.02 s passed with idle memory in use"));
-        expect_report(pool, "\nthe wait limit of 0.02 s passed, and idle memory was in use still\n");
-        expect_report(pool, "  a longer wait_limit than 0.02 s");
+        assert_non_null(strstr(weir_last_error()->message, "the wait limit of 0.3 s passed with idle memory in use"));
+        expect_report(pool, "\nthe wait limit of 0.3 s passed, and idle memory was in use still\n");
+        expect_report(pool, "  a longer wait_limit than 0.3 s");
         open_gate(gate);
         OK(weir_device_synchronize(test_device()));
         assert_int_equal(weir_pool_alloc_any(pool, 65 * PAGE, &none), WEIR_OUT_OF_MEMORY);

@@ -38,8 +38,14 @@ class Weir(unittest.TestCase):
             weir.stats(63)
         with self.assertRaisesRegex(weir.Error, "limit"):
             weir.set_limit(1 << 60)
-        with self.assertRaises(ValueError):
-            weir.set_limit(-1)
+        for wrong in (lambda: weir.set_limit(-1), lambda: weir.set_limit(1 << 64), lambda: weir.trim(-1),
+                      lambda: weir.stats(1 << 32), lambda: weir.stats(-1), lambda: weir.snapshot("a\0b")):
+            with self.assertRaisesRegex(ValueError, "weir: "):
+                wrong()
+        with self.assertRaisesRegex(TypeError, "'64M'"):
+            weir.set_limit("64M")
+        with self.assertRaises(TypeError):
+            weir.stats("cuda:0")
         with self.assertRaisesRegex(weir.Error, "/nowhere"):
             weir.snapshot("/nowhere/snapshot.pickle")
 
