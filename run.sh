@@ -167,7 +167,7 @@ test_installed_client() {
     local prefix="$ROOT/build/installed"
     rm -rf "$prefix" build/client
     install_to "$prefix"
-    say "building examples/link, watch and runtime against the installed tree"
+    say "building examples/link, streams and watch against the installed tree"
     sh tests/installed_client.sh "$prefix" "$ROOT/examples" build/client
     uninstall_from "$prefix"
     [ -z "$(find "$prefix" -type f 2>/dev/null | head -1)" ] || die "uninstall left files in $prefix"
@@ -391,6 +391,7 @@ build)
     ;;
 install)
     prefix=$(prefix_of "$@")
+    [ -z "${DESTDIR:-}" ] || die "DESTDIR is set; a package is made by: ./run.sh build release; DESTDIR=... cmake --install build/release" 2
     need_packages "$BUILD_PACKAGES"
     install_to "$prefix"
     ;;

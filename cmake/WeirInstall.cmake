@@ -22,12 +22,15 @@ write_basic_package_version_file("${CMAKE_BINARY_DIR}/weirConfigVersion.cmake" C
 install(FILES "${CMAKE_BINARY_DIR}/weirConfig.cmake" "${CMAKE_BINARY_DIR}/weirConfigVersion.cmake"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 
-# weir_pkgconfig(NAME DESCRIPTION REQUIRES)
+# weir_pkgconfig(NAME DESCRIPTION REQUIRES): the tree may be moved, or be installed elsewhere than was configured.
 function(weir_pkgconfig name description requires)
+  file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+  file(RELATIVE_PATH libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  file(RELATIVE_PATH includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${name}.pc" CONTENT
-"prefix=${CMAKE_INSTALL_PREFIX}
-libdir=${CMAKE_INSTALL_FULL_LIBDIR}
-includedir=${CMAKE_INSTALL_FULL_INCLUDEDIR}
+"prefix=\${pcfiledir}/${up}
+libdir=\${prefix}/${libdir}
+includedir=\${prefix}/${includedir}
 
 Name: ${name}
 Description: ${description}

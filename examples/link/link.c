@@ -1,52 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two streams share one pool: what the copy stream gave back serves the compute stream.
+/* A program of the CUDA runtime whose memory is weir's: its cudaStream_t passes to the pool without a cast.
  *
- * By CMake package: see CMakeLists.txt. By pkg-config: cc link.c -o link $(pkg-config --cflags --libs weir), and where weir
- * is outside the system's folders, -Wl,-rpath,$(pkg-config --variable=libdir weir) too.
- * Without a GPU: WEIR_DEVICE=emulated ./link */
+ * By CMake package: see CMakeLists.txt. By pkg-config: cc link.c -o link $(pkg-config --cflags --libs weir) -I CUDA/include
+ * -L CUDA/lib64 -lcudart. Without a GPU: LD_LIBRARY_PATH=$(pkg-config --variable=libdir weir)/weir/emu ./link */
 #include <stdio.h>
-#include <weir/weir.h>
+#include <string.h>
+#include <weir/faces.h>
 
-static int fail(const char *what) {
-    fprintf(stderr, "link: %s: %s\n", what, weir_last_error()->message);
-    return 1;
-}
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#else /* without the toolkit: what is used here, as it declares it */
+typedef struct CUstream_st *cudaStream_t;
+typedef int cudaError_t;
+enum { cudaSuccess, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream);
+const char *cudaGetErrorString(cudaError_t code);
+#endif
+
+#define CUDA(call)                                                                                                     \
+    do {                                                                                                               \
+        const cudaError_t code = (call);                                                                               \
+        if (code != cudaSuccess) {                                                                                     \
+            fprintf(stderr, "link: %s: %s\n", #call, cudaGetErrorString(code));                                     \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+#define WEIR(call)                                                                                                     \
+    do {                                                                                                               \
+        if ((call) != WEIR_OK) {                                                                                       \
+            fprintf(stderr, "link: %s: %s\n", #call, weir_last_error()->message);                                   \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+enum { BYTES = 1 << 20 };
+static char sent[BYTES], back[BYTES];
 
 int main(void) {
-    struct weir_device *device = NULL;
     struct weir_pool *pool = NULL;
-    struct weir_device_options options = {.size = sizeof options, .machine = "auto"};
-    if (weir_device_open(&options, &device) != WEIR_OK) return fail("opening the device");
-    if (weir_pool_create(device, NULL, &pool) != WEIR_OK) return fail("creating the pool");
-
-    struct weir_device_info info = {.size = sizeof info};
-    weir_device_get_info(device, &info);
-    size_t bytes = info.capacity_bytes / 8 * 5; /* five eighths of the device: two of them never fit at once */
-
-    weir_stream compute = NULL;
-    weir_stream copies = NULL;
-    if (weir_stream_create(device, &compute) != WEIR_OK) return fail("creating a stream");
-    if (weir_stream_create(device, &copies) != WEIR_OK) return fail("creating a stream");
-
-    void *block = NULL;
-    if (weir_pool_alloc(pool, bytes, copies, &block) != WEIR_OK) return fail("the copy stream's block");
-    if (weir_set(device, block, 1, bytes, copies) != WEIR_OK) return fail("filling it");
-    weir_pool_free(pool, block, copies);
-    /* With a pool a stream this memory would be of no use to compute: the host would have to wait for the copies and
-     * pass it through the driver. Here compute waits for them on the device, and the host goes on. */
-    if (weir_pool_alloc(pool, bytes, compute, &block) != WEIR_OK) return fail("the compute stream's block");
-    if (weir_set(device, block, 2, bytes, compute) != WEIR_OK) return fail("filling it");
-    weir_pool_free(pool, block, compute);
-
     struct weir_pool_stats stats = {.size = sizeof stats};
-    weir_pool_get_stats(pool, &stats);
-    printf("weir %s on %s%s: peak live %zu of %zu bytes, held %zu, waits on the device: %llu\n", weir_version(),
-           info.name, info.emulated ? " (emulated)" : "", stats.peak_live_bytes, stats.capacity_bytes, stats.held_bytes,
-           (unsigned long long)stats.device_waits);
+    cudaStream_t stream;
+    void *block = NULL;
+    memset(sent, 7, BYTES);
+    CUDA(cudaStreamCreate(&stream));
+    WEIR(weir_process_pool(0, &pool)); /* the one that weir's other faces in this process use too */
 
-    weir_stream_destroy(device, compute);
-    weir_stream_destroy(device, copies);
-    weir_pool_destroy(pool);
-    weir_device_close(device);
-    return 0;
+    WEIR(weir_pool_alloc(pool, BYTES, stream, &block)); /* in the place of cudaMallocAsync */
+    CUDA(cudaMemcpyAsync(block, sent, BYTES, cudaMemcpyHostToDevice, stream));
+    CUDA(cudaMemcpyAsync(back, block, BYTES, cudaMemcpyDeviceToHost, stream));
+    WEIR(weir_pool_free(pool, block, stream)); /* in the place of cudaFreeAsync */
+
+    CUDA(cudaStreamSynchronize(stream));
+    WEIR(weir_pool_get_stats(pool, &stats));
+    printf("%zu bytes came back as they went, peak live %zu, held %zu\n", sizeof back, stats.peak_live_bytes,
+           stats.held_bytes);
+    CUDA(cudaStreamDestroy(stream));
+    return memcmp(sent, back, BYTES) != 0;
 }
