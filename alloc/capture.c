@@ -209,6 +209,10 @@ static struct captured *take(const struct weir_pool *graph) {
     return taken;
 }
 
+void weir__capture_forget(const struct weir_pool *graph) {
+    for (struct captured *taken; (taken = take(graph)) != NULL;) free(taken);
+}
+
 enum weir_status weir_pool_capture_end(struct weir_pool *pool, struct weir_pool *graph) {
     enum weir_status status = check("weir_pool_capture_end", pool, graph);
     if (status != WEIR_OK) return status;
@@ -216,6 +220,7 @@ enum weir_status weir_pool_capture_end(struct weir_pool *pool, struct weir_pool 
         return WEIR__INVALID("weir_pool_capture_end: a stream captures still; it comes after cuStreamEndCapture");
     struct captured *taken = take(graph);
     if (taken == NULL) return WEIR__INVALID("weir_pool_capture_end: no stream is captured for '%s'", graph->name);
-    for (; taken != NULL; taken = take(graph)) free(taken);
+    free(taken);
+    weir__capture_forget(graph);
     return WEIR_OK;
 }

@@ -35,5 +35,7 @@ enum weir_status weir__capture_route(struct weir_pool **pool, const char *call, 
 struct weir_pool *weir__capture_home(struct weir_pool *pool, const void *block);
 /* False: streams of the device are captured, and so the pool can't be destroyed, which is said and logged. */
 bool weir__capture_may_close(const struct weir_pool *pool);
+/* The graph's captures end with their context: its streams are captured no more, without a question to the driver. */
+void weir__capture_forget(const struct weir_pool *graph);
 
 #endif

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "alloc/faces/torch_pool.h"
 #include "alloc/options.h"
 #include "device/device.h"
 
@@ -67,6 +68,7 @@ void weir__process_pool_forget(int ordinal) {
     struct weir_pool *pool = weir__process_pool_made(ordinal);
     if (pool != NULL) {
         __atomic_store_n(&pools[ordinal].pool, NULL, __ATOMIC_RELEASE);
+        weir__torch_pools_forget(ordinal);
         weir_pool_destroy(pool);
         weir_device_close(pools[ordinal].device);
         pools[ordinal].device = NULL;

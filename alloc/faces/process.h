@@ -13,7 +13,9 @@ WEIR_API struct weir_pool *weir__process_pool_made(int ordinal);
 WEIR_API int weir__process_pools_end(void);
 /* The device that it is on, when it has been made. */
 WEIR_API struct weir_device *weir__process_device_made(int ordinal);
-/* The program has reset the device: its pool is no more, and the next use makes another one. */
+/* The program is about to reset the device: its pool is no more, nor the memory of PyTorch's graphs, and the next use makes another
+ * one. What can't be given back, since a stream captures still or the program has sub-pools of its own there, is left to the
+ * driver's reset, which the log says. */
 WEIR_API void weir__process_pool_forget(int ordinal);
 
 #endif

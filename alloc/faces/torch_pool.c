@@ -38,8 +38,10 @@ static struct torch_pool **find(int device, struct weir_torch_pool id) {
     return link;
 }
 
-static void count(struct torch_pool *at, bool was) {
-    const bool is = at->filter != NULL || at->capturing;
+static bool is_open(const struct torch_pool *at) { return at->filter != NULL || at->capturing; }
+
+static void count(const struct torch_pool *at, bool was) {
+    const bool is = is_open(at);
     if (is != was) __atomic_fetch_add(&weir__torch_pools_open, is ? 1u : UINT32_MAX, __ATOMIC_RELEASE);
 }
 
@@ -83,6 +85,21 @@ void weir__torch_pools_sweep(void) {
     pthread_mutex_unlock(&lock);
 }
 
+void weir__torch_pools_forget(int device) {
+    if (!lock_pools()) return;
+    for (struct torch_pool *at = first; at != NULL; at = at->next) {
+        if (at->device != device || at->graph == NULL) continue;
+        const bool was = is_open(at);
+        weir__capture_forget(at->graph);
+        weir_pool_destroy(at->graph);
+        at->graph = NULL;
+        at->capturing = false;
+        count(at, was);
+    }
+    sweep();
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- begin, end, release ---------------------------------------------------------------------------------------- */
 
 static struct torch_pool *find_or_add(int device, struct weir_torch_pool id) {
@@ -101,7 +118,7 @@ static struct torch_pool *find_or_add(int device, struct weir_torch_pool id) {
 }
 
 static void close_pool(struct torch_pool *at) {
-    const bool was = at->filter != NULL || at->capturing;
+    const bool was = is_open(at);
     if (at->filter != NULL && at->drop != NULL) at->drop(at->self);
     at->filter = NULL;
     count(at, was);

@@ -17,5 +17,7 @@ extern unsigned weir__torch_pools_left; /* and how many are left with blocks */
 void weir__torch_pools_join(struct weir_pool *pool, int device, weir_stream stream);
 /* A block has been freed: pools that were left with it go. */
 void weir__torch_pools_sweep(void);
+/* The device's pool is about to end: the graphs' memory goes before it. What PyTorch has begun stays begun, without memory. */
+void weir__torch_pools_forget(int device);
 
 #endif

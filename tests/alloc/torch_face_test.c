@@ -333,6 +333,56 @@ static void a_pool_without_a_capture_changes_nothing(void **state) {
     finish(0);
 }
 
+/* Nothing of the pool's is left: another one can have all. */
+static void assert_all_is_free(void) {
+    const ssize_t all = (ssize_t)stats_of(pool_of(0)).limit_bytes;
+    void *p = weir_torch_alloc(all, 0, s2);
+    assert_non_null(p);
+    weir_torch_free(p, all, 0, s2);
+}
+
+static void a_reset_takes_the_memory_of_live_graphs_with_it(void **state) {
+    (void)state;
+    struct filter filter = {.stream = s1};
+    unsigned char *kept;
+    graph_exec exec = capture(&filter, &kept, false);
+    weir__process_pool_forget(0);
+    assert_all_is_free();
+    destroy_graph(exec);
+    const uint64_t strangers = counts().strangers;
+    weir_torch_free(kept, 4 * UNIT, 0, s1);
+    assert_int_equal(counts().strangers, strangers + 1);
+    /* What was begun before is released after: the graph that was begun since keeps its memory. */
+    exec = capture(&filter, &kept, false);
+    weir_torch_free(kept, 4 * UNIT, 0, s1);
+    weir_torch_release_pool(0, id);
+    assert_null(weir_torch_alloc((ssize_t)stats_of(pool_of(0)).limit_bytes, 0, s2));
+    launch_graph(exec, s1);
+    OK(weir_device_synchronize(test_device()));
+    destroy_graph(exec);
+    weir_torch_release_pool(0, id);
+    assert_all_is_free();
+    finish(0);
+}
+
+static void a_reset_before_the_end_of_a_capture_is_heard_of_harms_no_later_one(void **state) {
+    (void)state;
+    struct filter filter = {.stream = s1};
+    unsigned char *kept;
+    weir_torch_begin_pool(0, id, is_its, drop, &filter);
+    begin_capture(s1, CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_non_null(weir_torch_alloc(4 * UNIT, 0, s1));
+    destroy_graph(end_capture(s1));
+    weir__process_pool_forget(0);
+    assert_all_is_free();
+    weir_torch_end_pool(0, id);
+    weir_torch_release_pool(0, id);
+    destroy_graph(capture(&filter, &kept, false));
+    weir_torch_free(kept, 4 * UNIT, 0, s1);
+    weir_torch_release_pool(0, id);
+    finish(0);
+}
+
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
 /* What a child does with weir, while another thread of its parent, this one, has the pools' lock. */
@@ -432,6 +482,8 @@ int main(void) {
         cmocka_unit_test(the_pools_end_may_come_before_the_captures),
         cmocka_unit_test(several_captures_share_a_pool_until_all_are_released),
         cmocka_unit_test(a_pool_without_a_capture_changes_nothing),
+        cmocka_unit_test(a_reset_takes_the_memory_of_live_graphs_with_it),
+        cmocka_unit_test(a_reset_before_the_end_of_a_capture_is_heard_of_harms_no_later_one),
         cmocka_unit_test(a_child_is_refused_and_does_not_hang),
         cmocka_unit_test(every_call_may_come_from_any_thread),
     };
