@@ -6,7 +6,7 @@
 # may ask for it, which the linker ignores, by weir-run, and from a folder that the linker trusts, where it does load the library.
 # In none may it do anything: no call served, no file written as the program's owner. The folder is laid over a trusted one in a
 # mount name space of the test's own. What can't be set up is skipped, by a line that says so.
-program=$1 library=$2 weir=$3 driver=$4 profile=$5 run=$6
+program=$1 library=$2 weir=$3 driver=$4 profile=$5 run=$6 # absolute paths
 OWNER=12345 STARTER=23456
 status=0
 skip() { echo "skipped: $*"; exit 0; }
@@ -68,6 +68,7 @@ does_nothing libweir-preload.so.0 "from a trusted folder"
 [ ! -s "$folder/err" ] || wrong "from a trusted folder: it wrote $(cat "$folder/err")"
 
 rm -f "$folder"/out/*
+cd / # where the user may not write: without --trace that is nothing to weir-run
 as_user "$folder/bin/weir-run" "$folder/lent" || wrong "weir-run ended with $?"
 grep -q "gets more rights than its user has" "$folder/err" || wrong "weir-run does not warn: $(cat "$folder/err")"
 grep -qx "more rights, libcuda.so.1" "$folder/said" || wrong "under weir-run: $(cat "$folder/said")"

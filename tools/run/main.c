@@ -95,7 +95,7 @@ static bool good_pool_options(char *why, size_t room) {
 }
 
 static bool good_trace(const char *trace, char *why, size_t room) {
-    char *folder = strdup(trace != NULL ? trace : ".");
+    char *folder = trace != NULL ? strdup(trace) : NULL;
     if (folder == NULL) return true;
     const char *in = dirname(folder);
     const bool good = strchr(in, '%') != NULL || access(in, W_OK | X_OK) == 0;
