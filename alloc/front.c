@@ -172,8 +172,9 @@ FAST struct weir__front *lock_front(struct weir_pool *pool, weir_stream stream, 
 
 static struct weir__extent *find_noted(const struct weir__front *front, size_t bytes) {
     struct weir__extent *extent = front->noted;
-    for (unsigned i = 0; i < PROBES && extent != NULL && extent->requested_bytes != bytes; i++) extent = extent->right;
-    return extent;
+    for (unsigned i = 0; i < PROBES && extent != NULL; i++, extent = extent->right)
+        if (extent->requested_bytes == bytes) return extent;
+    return NULL;
 }
 
 /* A slot that a note names is there for as long as the note. */

@@ -316,6 +316,29 @@ static void a_block_with_a_noted_use_comes_back_once_that_is_over(void **state) 
     close_pool(pool);
 }
 
+/* However many there are: a front looks at some of them only. */
+static void a_block_with_a_noted_use_serves_no_other_size(void **state) {
+    (void)state;
+    enum { BLOCKS = 40 };
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    weir_stream stream = new_stream(), user = new_stream();
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = alloc(pool, 512, stream);
+    for (int i = 0; i < BLOCKS; i++) {
+        OK(weir_pool_note(pool, blocks[i], user));
+        OK(weir_pool_free(pool, blocks[i], stream));
+    }
+    assert_int_equal(kept(pool, stream), BLOCKS);
+    OK(weir_device_synchronize(test_device()));
+    void *large = alloc(pool, BYTES, stream);
+    struct weir_block found = {.size = sizeof found};
+    OK(weir_pool_find(pool, large, &found));
+    assert_int_equal(found.requested_bytes, BYTES);
+    queue_fill(stream, large, BYTES, 0xAA);
+    OK(weir_pool_free(pool, large, stream));
+    close_pool(pool);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------ */
 
 enum { THREADS = 2, STEPS = 20000, MOST = 8 };
@@ -384,6 +407,7 @@ int main(void) {
         cmocka_unit_test(under_a_limit_below_what_is_held_nothing_is_kept),
         cmocka_unit_test(a_destroyed_stream_keeps_nothing),
         cmocka_unit_test(a_block_with_a_noted_use_comes_back_once_that_is_over),
+        cmocka_unit_test(a_block_with_a_noted_use_serves_no_other_size),
         cmocka_unit_test(accounts_hold_while_fronts_are_at_work),
     };
     cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
