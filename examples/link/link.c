@@ -24,7 +24,7 @@ const char *cudaGetErrorString(cudaError_t code);
     do {                                                                                                               \
         const cudaError_t code = (call);                                                                               \
         if (code != cudaSuccess) {                                                                                     \
-            fprintf(stderr, "link: %s: %s\n", #call, cudaGetErrorString(code));                                     \
+            fprintf(stderr, "link: %s: %s\n", #call, cudaGetErrorString(code));                                        \
             return 1;                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -32,7 +32,7 @@ const char *cudaGetErrorString(cudaError_t code);
 #define WEIR(call)                                                                                                     \
     do {                                                                                                               \
         if ((call) != WEIR_OK) {                                                                                       \
-            fprintf(stderr, "link: %s: %s\n", #call, weir_last_error()->message);                                   \
+            fprintf(stderr, "link: %s: %s\n", #call, weir_last_error()->message);                                      \
             return 1;                                                                                                  \
         }                                                                                                              \
     } while (0)
