@@ -114,6 +114,25 @@ void *weir__elf_libc(const char *symbol) {
     return NULL;
 }
 
+static const struct link_map *object_of(const void *address) {
+    Dl_info info;
+    void *object = NULL;
+    return dladdr1(address, &info, &object, RTLD_DL_LINKMAP) != 0 ? object : NULL;
+}
+
+/* What comes before an object of the program's start is so too, and stays: later ones are not looked at. */
+bool weir__elf_defined_between(const void *after, const void *before, const char *symbol) {
+    const struct link_map *from = object_of(after), *to = object_of(before), *object = _r_debug.r_map;
+    struct tables tables;
+    bool defined = false;
+    for (bool behind = false; object != NULL && object != to; object = object->l_next) {
+        if (behind && read_tables(object->l_addr, object->l_ld, &tables) && find_symbol(&tables, symbol) != NULL)
+            defined = true;
+        behind |= object == from;
+    }
+    return defined && object != NULL;
+}
+
 /* ---- where an object lies ----------------------------------------------------------------------------------------- */
 
 bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end) {

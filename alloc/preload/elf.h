@@ -15,6 +15,10 @@ void *weir__elf_libc(const char *symbol);
 /* Addresses [begin, end) of the loaded object that an address lies in; false: in none. */
 bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end);
 
+/* Whether an object that comes behind the one of `after`, and before the one of `before`, defines the symbol. All three are there
+ * from the program's start, or the answer is no. */
+bool weir__elf_defined_between(const void *after, const void *before, const char *symbol);
+
 /* Calls to functions of `names` that the objects make which were loaded after the first `skip` objects go to `ours` from now on.
  * Gives: how many were changed. For objects that find their names in themselves first (RTLD_DEEPBIND). */
 size_t weir__elf_redirect(size_t skip, const char *const *names, void *const *ours, size_t count);

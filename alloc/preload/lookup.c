@@ -130,12 +130,21 @@ FROM_ASSEMBLER struct answer weir__answer_dlvsym(void *handle, const char *symbo
                                                  const void *caller);
 FROM_ASSEMBLER struct answer weir__answer_dlopen(const char *path, int mode, const void *caller);
 
-/* "Next" is next to the caller, which can't be asked on its behalf: the driver's where there is one. */
+/* "Next" is next to the caller, and can't be asked on its behalf: the C library answers where somebody stands between the caller and
+ * this library, and the driver, which is what comes next to ours. To all others it is ours, also to those that stand behind. */
+static bool next_is_ours(const struct weir__hook *hook, const void *caller) {
+    uintptr_t begin = 0, end = 0;
+    if (weir__real() != NULL && real_of(hook) != NULL) weir__elf_range(real_of(hook), &begin, &end);
+    return ((uintptr_t)caller < begin || (uintptr_t)caller >= end) &&
+           !weir__elf_defined_between(caller, object(hook->ours), hook->symbol);
+}
+
 struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
     find_libc();
     const struct weir__hook *hook = hook_of(symbol);
     if (hook == NULL || is_own(caller) || !weir__preload_on()) return pass_on;
-    return answer(hook, handle == RTLD_NEXT ? object(hook->ours) : weir__real_dlsym(handle, symbol));
+    if (handle != RTLD_NEXT) return answer(hook, weir__real_dlsym(handle, symbol));
+    return next_is_ours(hook, caller) ? answer(hook, object(hook->ours)) : pass_on;
 }
 
 struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {

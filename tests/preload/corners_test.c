@@ -41,6 +41,31 @@ static void look_ups_before_any_constructor_are_answered(void **state) {
     assert_served(3, 3, NULL, 0);
 }
 
+/* Wrappers in front of it see what they would see without it, one behind the other; those behind it are not needed. */
+static void other_wrappers_of_the_same_entries_go_with_it(void **state) {
+#define WRAPPERS PROGRAM("interposer_first.so") ":" PROGRAM("interposer_second.so")
+    static struct outcome without;
+    static const char alone[] = "LD_PRELOAD=" WRAPPERS, before[] = "LD_PRELOAD=" WRAPPERS ":" TEST_LIBRARY,
+                      around[] = "LD_PRELOAD=" PROGRAM("interposer_first.so") ":" TEST_LIBRARY
+                                                                              ":" PROGRAM("interposer_second.so");
+    (void)state;
+    skip_where_linked();
+    static const char *const programs[] = {PROGRAM("by_name"), PROGRAM("by_default"), PROGRAM("by_dlsym")};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        run_plain(ARGUMENTS(programs[i]), ARGUMENTS(alone), &without);
+        assert_ended(0, &without);
+        run_preloaded(ARGUMENTS(programs[i]), ARGUMENTS(before), &outcome);
+        assert_ended(0, &outcome);
+        assert_string_equal(outcome.out, without.out);
+        assert_served(3, 3, NULL, 0);
+    }
+    run_preloaded(ARGUMENTS(PROGRAM("by_name")), ARGUMENTS(around), &outcome);
+    assert_ended(0, &outcome);
+    assert_non_null(strstr(outcome.out, "first: 3 allocations, 3 frees"));
+    assert_served(3, 3, NULL, 0);
+#undef WRAPPERS
+}
+
 static void sizes_at_both_ends_are_answered(void **state) {
     (void)state;
     play(PROGRAM("corners"), "sizes", NULL);
@@ -149,6 +174,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(look_ups_that_are_not_replaced_answer_as_without_it),
         cmocka_unit_test(look_ups_before_any_constructor_are_answered),
+        cmocka_unit_test(other_wrappers_of_the_same_entries_go_with_it),
         cmocka_unit_test(sizes_at_both_ends_are_answered),
         cmocka_unit_test(a_block_is_freed_once_and_by_its_maker),
         cmocka_unit_test(memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served),

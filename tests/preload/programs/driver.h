@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver as small programs see it, its entries found by one of the three ways: WAY_NAME (the dynamic linker's), WAY_DLSYM,
- * WAY_LOOKUP (cuGetProcAddress). Types and symbols are CUDA's. */
+/* The driver as small programs see it, its entries found by one of the three ways: WAY_NAME (the dynamic linker's), WAY_DLSYM
+ * (with WAY_DEFAULT: in the global scope), WAY_LOOKUP (cuGetProcAddress). Types and symbols are CUDA's. */
 #ifndef WEIR_TESTS_PRELOAD_DRIVER_H
 #define WEIR_TESTS_PRELOAD_DRIVER_H
 
@@ -65,9 +65,14 @@ static void find_all(int version, uint64_t flags) {
 }
 #else
 static void *open_driver(void) {
+#ifdef WAY_DEFAULT
+    CHECK(dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
+    return RTLD_DEFAULT;
+#else
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CHECK(driver != NULL);
     return driver;
+#endif
 }
 
 static void *symbol_of(void *driver, const char *symbol) {
