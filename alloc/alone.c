@@ -215,15 +215,19 @@ static enum weir_status try(struct weir_pool *pool, const struct weir__request *
     return status;
 }
 
+bool weir__wait_for_idle(struct weir_pool *pool, struct weir__request *request) {
+    if (weir__alone_wait(pool, request)) return true;
+    const struct weir__extent *incomplete = pool->pages.arena_bytes > 0 ? weir__ladder_oldest_incomplete(pool) : NULL;
+    if (incomplete != NULL) return weir__wait_on_host(pool, request, incomplete) == WEIR_OK;
+    return pool->in_flight > 0 && weir__wait_for_claims(pool, weir__deadline(pool, request));
+}
+
 /* What is idle makes room: what is complete, else the host waits. Where others have what the limit leaves, all is lacking. */
 static bool make_room(struct weir_pool *pool, struct weir__request *request) {
     const size_t untaken = weir__untaken_bytes(pool), held = pool->held_bytes;
     const size_t lacking = request->bytes - (untaken < request->bytes ? untaken : 0);
     weir__trim(pool, held > lacking ? held - lacking : 0);
-    if (pool->held_bytes < held || weir__alone_wait(pool, request)) return true;
-    const struct weir__extent *incomplete = pool->pages.arena_bytes > 0 ? weir__ladder_oldest_incomplete(pool) : NULL;
-    if (incomplete != NULL) return weir__wait_on_host(pool, request, incomplete) == WEIR_OK;
-    return pool->in_flight > 0 && weir__wait_for_claims(pool, weir__deadline(pool, request));
+    return pool->held_bytes < held || weir__wait_for_idle(pool, request);
 }
 
 enum weir_status weir__alone_alloc(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {

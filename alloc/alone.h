@@ -31,6 +31,8 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes);
 struct weir__extent *weir__alone_oldest_incomplete(const struct weir_pool *pool);
 /* (unlocks) The host waits for that, as in the ladder. False: there is none, or no time. */
 bool weir__alone_wait(struct weir_pool *pool, struct weir__request *request);
+/* (unlocks) The host waits for what was freed first of all that is idle, alone or not. False: there is none, or no time. */
+bool weir__wait_for_idle(struct weir_pool *pool, struct weir__request *request);
 /* (unlocks) For a request that lacks memory: gives all back that is complete, and if there is none the host waits. Gives:
  * whether to look again. */
 bool weir__alone_give(struct weir_pool *pool, struct weir__request *request);

@@ -33,6 +33,20 @@ void weir__give_excess_back(struct weir_pool *pool) {
                   weir_last_error()->message);
 }
 
+bool weir__pool_make_room(struct weir_pool *pool) {
+    struct weir__request request = {.slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns};
+    if (weir__pool_usable(pool, "giving idle memory back") != WEIR_OK || weir__in_host_function()) return false;
+    weir__pool_begin(pool);
+    const size_t held = pool->held_bytes;
+    do (void)weir__trim(pool, 0);
+    while (pool->held_bytes >= held && weir__wait_for_idle(pool, &request));
+    const bool made = pool->held_bytes < held;
+    weir__waiting_end(pool, &request);
+    weir__charge(pool, WEIR__SLOT_NONE);
+    weir__pool_end(pool);
+    return made;
+}
+
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {
     return pool->held_bytes <= pool->limit_bytes || weir__limit_leaves(pool, bytes);
 }

@@ -44,6 +44,17 @@
     X(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, 11070, false,                                      \
       (void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags))          \
     X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, false, (CUipcMemHandle * handle, CUdeviceptr address))               \
+    X(cuMemCreate, cuMemCreate, 10020, false,                                                                          \
+      (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,                     \
+       unsigned long long flags))                                                                                      \
+    X(cuMemAllocManaged, cuMemAllocManaged, 6000, false, (CUdeviceptr * address, size_t bytes, unsigned flags))        \
+    X(cuArrayCreate_v2, cuArrayCreate, 3020, false, (CUarray * array, const void *shape))                              \
+    X(cuArray3DCreate_v2, cuArray3DCreate, 3020, false, (CUarray * array, const void *shape))                          \
+    X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, false, (void **array, const void *shape, unsigned levels)) \
+    X(cuGraphUpload, cuGraphUpload, 11010, false, (CUgraphExec graph, CUstream stream))                                \
+    X(cuGraphUpload_ptsz, cuGraphUpload, 11010, true, (CUgraphExec graph, CUstream stream))                            \
+    X(cuGraphLaunch, cuGraphLaunch, 10000, false, (CUgraphExec graph, CUstream stream))                                \
+    X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, true, (CUgraphExec graph, CUstream stream))                            \
     X(cuMemHostAlloc, cuMemHostAlloc, 2020, false, (void **address, size_t bytes, unsigned flags))                     \
     X(cuMemAllocHost_v2, cuMemAllocHost, 3020, false, (void **address, size_t bytes))                                  \
     X(cuMemFreeHost, cuMemFreeHost, 2000, false, (void *address))                                                      \

@@ -67,7 +67,8 @@ static CUresult plain(struct weir_pool *pool, CUdeviceptr *address, size_t bytes
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     DRIVER_OR_FAIL(driver, cuMemAlloc_v2);
     struct weir_pool *pool = plain_pool(driver, address, bytes);
-    return pool != NULL ? plain(pool, address, bytes) : driver->cuMemAlloc_v2(address, bytes);
+    if (pool != NULL) return plain(pool, address, bytes);
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuMemAlloc_v2(address, bytes));
 }
 
 #define PITCH ((size_t)512) /* of rows, in bytes, as on every device so far */
@@ -77,7 +78,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     const bool good = pitch != NULL && (element == 4 || element == 8 || element == 16);
     const size_t row = width > SIZE_MAX - PITCH ? SIZE_MAX : (width + PITCH - 1) / PITCH * PITCH;
     struct weir_pool *pool = good && height > 0 ? plain_pool(driver, address, width) : NULL;
-    if (pool == NULL) return driver->cuMemAllocPitch_v2(address, pitch, width, height, element);
+    if (pool == NULL)
+        FROM_DRIVER(driver, weir__preload_device_of(driver, NULL),
+                    cuMemAllocPitch_v2(address, pitch, width, height, element));
     const CUresult code = plain(pool, address, row > SIZE_MAX / height ? SIZE_MAX : row * height);
     if (code == CUDA_SUCCESS) *pitch = row;
     return code;
@@ -120,7 +123,8 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
         WEIR__COUNT(foreign_pool);
         pool = NULL;
     }
-    return pool != NULL ? on_stream(pool, address, bytes, stream) : driver->cuMemAllocAsync(address, bytes, stream);
+    if (pool != NULL) return on_stream(pool, address, bytes, stream);
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuMemAllocAsync(address, bytes, stream));
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream) {
@@ -140,8 +144,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
         WEIR__COUNT(foreign_pool);
         pool = NULL;
     }
-    return pool != NULL ? on_stream(pool, address, bytes, stream)
-                        : driver->cuMemAllocFromPoolAsync(address, bytes, from, stream);
+    if (pool != NULL) return on_stream(pool, address, bytes, stream);
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuMemAllocFromPoolAsync(address, bytes, from, stream));
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {
@@ -184,15 +188,18 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* What is held and not live counts as free, and no more than the limit leaves: what a program could have from here on. */
+/* What is held and not live counts as free, and no more than the limit leaves: what a program could have from here on. In a context of
+ * its own it is given no memory of weir's, and has no limit. */
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     DRIVER_OR_FAIL(driver, cuMemGetInfo_v2);
     const CUresult code = driver->cuMemGetInfo_v2(free_bytes, total_bytes);
-    struct weir_pool *pool = code == CUDA_SUCCESS ? weir__preload_pool(driver, false) : NULL;
+    if (code != CUDA_SUCCESS || free_bytes == NULL || !weir__preload_on()) return code;
+    struct weir_pool *served = weir__preload_pool(driver, false);
+    struct weir_pool *pool = served != NULL ? served : weir__process_pool_made(weir__preload_device_of(driver, NULL));
     struct weir_pool_stats stats = {.size = sizeof stats};
-    if (pool == NULL || free_bytes == NULL || weir_pool_get_stats(pool, &stats) != WEIR_OK) return code;
+    if (pool == NULL || weir_pool_get_stats(pool, &stats) != WEIR_OK) return code;
     const size_t beyond = stats.live_bytes < stats.limit_bytes ? stats.limit_bytes - stats.live_bytes : 0;
-    *free_bytes = least(*free_bytes + (stats.held_bytes - stats.live_bytes), beyond);
+    *free_bytes = least(*free_bytes + (stats.held_bytes - stats.live_bytes), served != NULL ? beyond : SIZE_MAX);
     return code;
 }
 

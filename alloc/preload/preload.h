@@ -40,6 +40,8 @@ void weir__preload_enter(void);
 void weir__preload_leave(const int *unused);
 /* Whether this thread is in the middle of a call: a signal's handler came upon it. */
 bool weir__preload_inside(void);
+/* This call comes from within another one of the thread's: somebody has led libweir's own calls of the driver here. */
+bool weir__preload_is_nested(void);
 /* For all that follows in the block: the driver, or the end of the call without one. */
 #define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
     const struct weir__real *driver = weir__real_needed();                                                             \
@@ -61,6 +63,20 @@ bool weir__preload_device(const struct weir__real *driver, int ordinal, struct w
 void weir__preload_pool_ends(int ordinal, struct weir_pool *pool);
 /* The pool that an address belongs to, live or not; NULL: it is not weir's. */
 struct weir_pool *weir__preload_owner(CUdeviceptr address);
+/* The device of the stream's context, or of the current one for the default streams; -1: there is none. */
+int weir__preload_device_of(const struct weir__real *driver, CUstream stream);
+/* The driver has no memory left on the device: what weir holds idle there is given back to it; where work uses all of that still, the
+ * host waits for some. Gives: false when nothing was given back. */
+bool weir__preload_make_room(int ordinal);
+/* Ends a call with the driver's answer, which takes memory of a device (looked for when there is none left), or can't before weir has
+ * given back what it holds idle. */
+#define FROM_DRIVER(driver, device, call)                                                                              \
+    do {                                                                                                               \
+        CUresult code_;                                                                                                \
+        do code_ = (driver)->call;                                                                                     \
+        while (code_ == CUDA_ERROR_OUT_OF_MEMORY && weir__preload_make_room(device));                                  \
+        return code_;                                                                                                  \
+    } while (0)
 /* Whether a memory pool of the driver's is the default one of that pool's device: weir serves in its place. Others have
  * properties of their own. */
 bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool);

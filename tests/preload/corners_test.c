@@ -91,6 +91,16 @@ static void free_memory_never_wraps_at_a_limit_and_idle_memory_is_free(void **st
     assert_served(2, 2, NULL, 0);
 }
 
+static void idle_memory_is_the_drivers_when_it_has_no_other(void **state) {
+    static const char *const kinds[] = {"idle_for_pages", "idle_for_managed", "idle_for_a_pool", "idle_for_a_graph",
+                                        "idle_for_a_context"};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        play(PROGRAM("corners"), kinds[i], ARGUMENTS("WEIR_EMU=capacity:64M,watch:abort,clock:virtual"));
+        assert_true(counted_allocs(&outcome) > 0 && counted(&outcome, "refused") == 0);
+    }
+}
+
 static void contexts_of_the_program_are_the_drivers(void **state) {
     (void)state;
     play(PROGRAM("corners"), "contexts", NULL);
@@ -179,6 +189,7 @@ int main(void) {
         cmocka_unit_test(a_block_is_freed_once_and_by_its_maker),
         cmocka_unit_test(memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served),
         cmocka_unit_test(free_memory_never_wraps_at_a_limit_and_idle_memory_is_free),
+        cmocka_unit_test(idle_memory_is_the_drivers_when_it_has_no_other),
         cmocka_unit_test(contexts_of_the_program_are_the_drivers),
         cmocka_unit_test(a_peer_may_use_what_was_allocated_before_and_after),
         cmocka_unit_test(a_device_is_reset_while_threads_allocate),

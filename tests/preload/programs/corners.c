@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "device/emu/emu_abi.h"
 #include "driver.h"
 
 /* An entry that driver.h does not list. */
@@ -230,6 +231,96 @@ static void limits(void) {
     CHECK(trim(pool, 0) == 0 && free_bytes() == 20 * MEBI);
 }
 
+/* ---- what is idle, and the driver could use ----------------------------------------------------------------------- */
+
+enum { IDLE = 48 * MEBI, TAKEN = 32 * MEBI };
+
+/* Of 64 MiB most is idle, and used by a stream for another second of the emulated clock's. */
+static CUstream leave_idle(void) {
+    CUstream stream;
+    CUdeviceptr block;
+    ENTRY(weirEmuSubmit, (const struct weir_emu_work *, CUstream));
+    CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUDA(cuMemAllocAsync(&block, IDLE, stream));
+    const struct weir_emu_access access = {.address = (void *)(uintptr_t)block, .bytes = IDLE, .write = true};
+    const struct weir_emu_work work = {
+        .size = sizeof work, .name = "long", .accesses = &access, .access_count = 1, .alone_ns = 1000000000};
+    CHECK(weirEmuSubmit(&work, stream) == CUDA_SUCCESS);
+    CUDA(cuMemFreeAsync(block, stream));
+    CHECK(free_bytes() == 64 * MEBI);
+    return stream;
+}
+
+static void idle_for_pages(void) {
+    CUmemGenericAllocationHandle page;
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuMemCreate, (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long));
+    leave_idle();
+    CHECK(cuMemCreate(&page, 65 * MEBI, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+    leave_idle();
+    CHECK(cuMemCreate(&page, TAKEN, &properties, 0) == CUDA_SUCCESS);
+    CHECK(free_bytes() == 64 * MEBI - TAKEN);
+}
+
+static void idle_for_managed(void) {
+    CUdeviceptr block;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned));
+    leave_idle();
+    CHECK(cuMemAllocManaged(&block, TAKEN, 1) == CUDA_SUCCESS);
+}
+
+static void idle_for_a_pool(void) {
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+    CUdeviceptr block;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *));
+    ENTRY(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream));
+    const CUstream stream = leave_idle();
+    CHECK(cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
+    CHECK(cuMemAllocFromPoolAsync(&block, TAKEN, pool, stream) == CUDA_SUCCESS);
+}
+
+/* The emulated driver takes a graph's memory as it is made, a real one when the graph is launched. */
+static void idle_for_a_graph(void) {
+    CUdeviceptr block;
+    CUgraph graph;
+    CUgraphExec exec;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuStreamBeginCapture_v2, (CUstream, CUstreamCaptureMode));
+    ENTRY(cuStreamEndCapture, (CUstream, CUgraph *));
+    ENTRY(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long));
+    ENTRY(cuGraphLaunch, (CUgraphExec, CUstream));
+    const CUstream stream = leave_idle();
+    CUDA(cuStreamSynchronize(stream)); /* nothing else can be waited for while it captures */
+    CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    CUDA(cuMemAllocAsync(&block, TAKEN, stream));
+    CUDA(cuMemsetD8Async(block, 1, TAKEN, stream));
+    CUDA(cuMemFreeAsync(block, stream));
+    CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS && cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+    CUDA(cuStreamSynchronize(stream));
+}
+
+static void idle_for_a_context(void) {
+    CUcontext own;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuCtxCreate_v2, (CUcontext *, unsigned, CUdevice));
+    leave_idle();
+    CHECK(cuCtxCreate_v2(&own, 0, 0) == CUDA_SUCCESS && free_bytes() == 64 * MEBI);
+    plain(TAKEN);
+    CHECK(free_bytes() == 64 * MEBI - TAKEN);
+}
+
 /* ---- contexts ----------------------------------------------------------------------------------------------------- */
 
 static void contexts(void) {
@@ -410,6 +501,11 @@ static const struct scene {
               {"frees", frees},
               {"pools", pools},
               {"limits", limits},
+              {"idle_for_pages", idle_for_pages},
+              {"idle_for_managed", idle_for_managed},
+              {"idle_for_a_pool", idle_for_a_pool},
+              {"idle_for_a_graph", idle_for_a_graph},
+              {"idle_for_a_context", idle_for_a_context},
               {"contexts", contexts},
               {"peers", peers},
               {"resets", resets},
