@@ -14,8 +14,6 @@ struct tables {
     const char *names;
     const ElfW(Half) * versions;
     const uint32_t *hash; /* GNU's */
-    const ElfW(Rela) * relocations[2];
-    size_t counts[2];
 };
 
 /* The C library's dynamic linker has added the base to these addresses already, but for the kernel's own object. */
@@ -37,18 +35,6 @@ static bool read_tables(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables
             break;
         case DT_GNU_HASH:
             tables->hash = (const uint32_t *)at;
-            break;
-        case DT_RELA:
-            tables->relocations[0] = (const ElfW(Rela) *)at;
-            break;
-        case DT_RELASZ:
-            tables->counts[0] = dynamic->d_un.d_val / sizeof(ElfW(Rela));
-            break;
-        case DT_JMPREL:
-            tables->relocations[1] = (const ElfW(Rela) *)at;
-            break;
-        case DT_PLTRELSZ:
-            tables->counts[1] = dynamic->d_un.d_val / sizeof(ElfW(Rela));
             break;
         default:
             break;
@@ -148,85 +134,36 @@ bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end) {
     return true;
 }
 
-/* ---- calls that go elsewhere -------------------------------------------------------------------------------------- */
+/* ---- what is found ------------------------------------------------------------------------------------------------ */
 
-#if defined(__x86_64__)
-#define IS_CALL(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
-#elif defined(__aarch64__)
-#define IS_CALL(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT)
-#else
-#error "which relocations are calls is not known for this processor"
-#endif
-
-struct redirect {
-    size_t skip, seen, count, changed;
-    const char *const *names;
-    void *const *ours;
-};
-
-/* The linker makes whole pages of the object read-only when it is done with them; that they are again afterwards. */
-static bool is_sealed(const struct dl_phdr_info *object, uintptr_t at, uintptr_t page) {
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        const uintptr_t begin = object->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_GNU_RELRO && at >= begin && at < (begin + part->p_memsz) / page * page) return true;
-    }
-    return false;
+/* As mprotect has them; 0: the address is in no part of the object that is loaded. */
+static int protection(uintptr_t base, uintptr_t address) {
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)base;
+    const ElfW(Phdr) *part = (const ElfW(Phdr) *)(base + head->e_phoff);
+    for (int i = 0; i < head->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD && address - base >= part[i].p_vaddr &&
+            address - base < part[i].p_vaddr + part[i].p_memsz)
+            return ((part[i].p_flags & PF_R) != 0 ? PROT_READ : 0) | ((part[i].p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
+                   ((part[i].p_flags & PF_X) != 0 ? PROT_EXEC : 0);
+    return 0;
 }
 
-static bool write_slot(const struct dl_phdr_info *object, void **slot, void *value) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot / page * page;
-    const bool sealed = is_sealed(object, (uintptr_t)slot, page);
-    if (*slot == value || (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0)) return false;
-    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-    if (sealed) (void)mprotect((void *)at, page, PROT_READ);
+/* Other threads may look the symbol up meanwhile. */
+static bool set_value(uintptr_t base, const ElfW(Sym) * symbol, ElfW(Addr) value) {
+    ElfW(Addr) *place = (ElfW(Addr) *)(uintptr_t)&symbol->st_value;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)place / page * page;
+    const int before = protection(base, (uintptr_t)place);
+    if (before == 0 || mprotect((void *)at, page, before | PROT_WRITE) != 0) return false;
+    __atomic_store_n(place, value, __ATOMIC_RELEASE);
+    if ((before & PROT_WRITE) == 0) (void)mprotect((void *)at, page, before);
     return true;
 }
 
-/* The driver's calls of itself are its own affair. */
-static bool is_driver(const struct dl_phdr_info *object) {
-    return object->dlpi_name != NULL && strncmp(file_of(object->dlpi_name), "libcuda.so", 10) == 0;
-}
-
-static int redirect_object(struct dl_phdr_info *object, size_t size, void *self) {
-    struct redirect *redirect = self;
+bool weir__elf_divert(void *handle, const char *symbol, const void *to) {
+    struct link_map *object = NULL;
     struct tables tables;
-    (void)size;
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    if (redirect->seen++ < redirect->skip || is_driver(object) || !read_tables(object->dlpi_addr, dynamic, &tables))
-        return 0;
-    for (int list = 0; list < 2; list++) {
-        for (size_t i = 0; i < tables.counts[list]; i++) {
-            const ElfW(Rela) *relocation = &tables.relocations[list][i];
-            if (!IS_CALL(ELF64_R_TYPE(relocation->r_info))) continue;
-            const char *name = tables.names + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-            for (size_t n = 0; n < redirect->count; n++)
-                if (strcmp(name, redirect->names[n]) == 0)
-                    redirect->changed +=
-                        write_slot(object, (void **)(object->dlpi_addr + relocation->r_offset), redirect->ours[n]);
-        }
-    }
-    return 0;
-}
-
-size_t weir__elf_redirect(size_t skip, const char *const *names, void *const *ours, size_t count) {
-    struct redirect redirect = {.skip = skip, .count = count, .names = names, .ours = ours};
-    dl_iterate_phdr(redirect_object, &redirect);
-    return redirect.changed;
-}
-
-static int count_object(struct dl_phdr_info *object, size_t size, void *self) {
-    (void)object;
-    (void)size;
-    ++*(size_t *)self;
-    return 0;
-}
-
-size_t weir__elf_count(void) {
-    size_t count = 0;
-    dl_iterate_phdr(count_object, &count);
-    return count;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !read_tables(object->l_addr, object->l_ld, &tables))
+        return false;
+    const ElfW(Sym) *found = find_symbol(&tables, symbol);
+    return found == NULL || set_value(object->l_addr, found, (uintptr_t)to - object->l_addr);
 }

@@ -19,10 +19,8 @@ bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end);
  * from the program's start, or the answer is no. */
 bool weir__elf_defined_between(const void *after, const void *before, const char *symbol);
 
-/* Calls to functions of `names` that the objects make which were loaded after the first `skip` objects go to `ours` from now on.
- * Gives: how many were changed. For objects that find their names in themselves first (RTLD_DEEPBIND). */
-size_t weir__elf_redirect(size_t skip, const char *const *names, void *const *ours, size_t count);
-/* How many objects are loaded. */
-size_t weir__elf_count(void);
+/* Whoever looks the symbol up in the library from now on finds `to`, however he does it. One that it lacks is no failure. Fails
+ * where its table can't be changed. Needs: a library (no program), loaded for good. */
+bool weir__elf_divert(void *handle, const char *symbol, const void *to);
 
 #endif

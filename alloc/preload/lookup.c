@@ -3,6 +3,7 @@
  * anything but a hooked entry of the driver is made by the C library, for the caller: what it answers may depend on who
  * calls ("next", the caller's own search path). So those are passed on by a jump, with the caller's return address in place. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "alloc/preload/elf.h"
@@ -66,6 +67,8 @@ static bool is_own(const void *caller) {
 
 static struct weir__real real;
 static bool real_known;
+static void *real_driver; /* its handle */
+static bool diverted;     /* who looks hooked entries up in the driver finds this library's */
 
 static void *find(void *driver, const char *symbol) { return weir__real_dlsym(driver, symbol); }
 
@@ -85,6 +88,7 @@ static const struct weir__real *load_real(int mode) {
 #undef FIND_HOOKED
 #undef FIND_NEEDED
 #undef FIND
+    real_driver = driver;
     __atomic_store_n(&real_known, true, __ATOMIC_RELEASE);
     return &real;
 }
@@ -114,6 +118,12 @@ struct answer {
 };
 static const struct answer pass_on = {NULL, 0};
 
+/* libweir calls the driver itself. */
+static struct answer own_answer(const struct weir__hook *hook) {
+    if (hook == NULL || !__atomic_load_n(&diverted, __ATOMIC_ACQUIRE)) return pass_on;
+    return (struct answer){real_of(hook), 1};
+}
+
 /* With an explicit handle the C library is asked first, so that somebody's own function of the same name stays what it is. In the
  * global scope it finds this library's, which must not look like a driver where none is loaded. */
 static struct answer answer(const struct weir__hook *hook, void *found) {
@@ -142,7 +152,8 @@ static bool next_is_ours(const struct weir__hook *hook, const void *caller) {
 struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
     find_libc();
     const struct weir__hook *hook = hook_of(symbol);
-    if (hook == NULL || is_own(caller) || !weir__preload_on()) return pass_on;
+    if (is_own(caller)) return own_answer(hook);
+    if (hook == NULL || !weir__preload_on()) return pass_on;
     if (handle != RTLD_NEXT) return answer(hook, weir__real_dlsym(handle, symbol));
     return next_is_ours(hook, caller) ? answer(hook, object(hook->ours)) : pass_on;
 }
@@ -156,25 +167,31 @@ struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *
 
 /* ---- dlopen ------------------------------------------------------------------------------------------------------- */
 
-/* Objects that find their names in themselves first find the C library's dlsym before ours. */
-struct answer weir__answer_dlopen(const char *path, int mode, const void *caller) {
-    find_libc();
-    if ((mode & RTLD_DEEPBIND) == 0 || is_own(caller) || !weir__preload_on()) return pass_on;
-    const size_t before = weir__elf_count();
-    void *handle = weir__real_dlopen(path, mode);
-    if (handle == NULL) return pass_on; /* the C library tries once more, for the caller: its search path may have it */
-    const char *names[weir__hook_count + 3];
-    void *ours[weir__hook_count + 3];
-    size_t count = 0;
-    for (; count < weir__hook_count; count++) {
-        names[count] = weir__hooks[count].symbol;
-        ours[count] = object(weir__hooks[count].ours);
+/* Objects that find names in themselves and what they need before the global scope find the driver, and the C library's dlsym. So what
+ * they find in the driver is changed, before they are loaded. */
+static void divert_driver(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (weir__forked() || weir__real_needed() == NULL) return;
+    pthread_mutex_lock(&lock);
+    bool good = true;
+    if (!diverted) {
+        __atomic_store_n(&diverted, true, __ATOMIC_RELEASE);
+        for (size_t i = 0; i < weir__hook_count; i++)
+            if (real_of(&weir__hooks[i]) != NULL)
+                good &= weir__elf_divert(real_driver, weir__hooks[i].symbol, object(weir__hooks[i].ours));
     }
-    names[count] = "dlsym", ours[count++] = object((weir__function *)dlsym);
-    names[count] = "dlvsym", ours[count++] = object((weir__function *)dlvsym);
-    names[count] = "dlopen", ours[count++] = object((weir__function *)dlopen);
-    weir__elf_redirect(before, names, ours, count);
-    return (struct answer){handle, 1};
+    pthread_mutex_unlock(&lock);
+    if (!good)
+        weir__log(WEIR__LOG_ERROR, "preload: the driver's table of symbols can't be changed: libraries that are loaded "
+                                   "with RTLD_DEEPBIND must free by themselves what they allocate");
+}
+
+struct answer weir__answer_dlopen(const char *path, int mode, const void *caller) {
+    (void)path;
+    find_libc();
+    if ((mode & RTLD_DEEPBIND) != 0 && (mode & RTLD_NOLOAD) == 0 && !is_own(caller) && weir__preload_on())
+        divert_driver();
+    return pass_on;
 }
 
 /* Each asks its answer_ function first, with the caller's address as the last argument; without an answer it becomes a jump to the

@@ -22,6 +22,9 @@ static const struct program {
     {"loader", {PROGRAM("plugin_by_name.so"), "deep"}, 0, 3, 3, 0, 0},
     {"loader", {PROGRAM("plugin_by_dlsym.so"), "deep"}, 0, 3, 3, 0, 0},
     {"loader", {PROGRAM("plugin_by_lookup.so"), "deep"}, 0, 3, 3, 0, 0},
+    {"loader", {PROGRAM("plugin_data.so"), "deep"}, 0, 3, 3, 0, 0},
+    {"loader", {"$ORIGIN/preload_plugin_data.so", "deep"}, 0, 3, 3, 0, 0}, /* where the program lies */
+    {"loader", {PROGRAM("plugin_data.so"), "first", "deep"}, 0, 6, 6, 0, 0},
     {"loader", {PROGRAM("plugin_by_name.so"), "first"}, 0, 6, 6, 0, 0},
     {"loader", {PROGRAM("plugin_by_lookup.so"), "first", "deep"}, 0, 6, 6, 0, 0},
     {"variables", {0}, 0, 3, 3, 0, 0},
