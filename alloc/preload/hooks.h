@@ -87,6 +87,10 @@
     X(cuGreenCtxCreate, cuGreenCtxCreate, 12040, false,                                                                \
       (CUgreenCtx * context, void *resources, CUdevice device, unsigned flags))                                        \
     X(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, false, (CUdevice device, CUmemoryPool pool))                      \
+    X(cuMemSetMemPool, cuMemSetMemPool, 13000, false,                                                                  \
+      (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))                                         \
+    X(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020, false,                                                      \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \
     X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, false, (CUmemoryPool pool, size_t keep_bytes))                          \
     X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, false,                                                      \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \

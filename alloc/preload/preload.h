@@ -59,6 +59,9 @@ struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool alloc
 struct weir_pool *weir__preload_pool_of(CUcontext context);
 /* Gives: false when a device is in use, but weir has no pool for it. *device: NULL where its primary context is not active. */
 bool weir__preload_device(const struct weir__real *driver, int ordinal, struct weir_device **device);
+/* The program may set peaks back: raises what the pool counts to what they were in the whole run; that is of no use once it ends. */
+void weir__preload_whole_peaks(int ordinal, struct weir_pool_stats *stats);
+void weir__preload_forget_peaks(int ordinal);
 /* A pool is about to end before the process does: the summary has it as it is now. */
 void weir__preload_pool_ends(int ordinal, struct weir_pool *pool);
 /* The pool that an address belongs to, live or not; NULL: it is not weir's. */

@@ -148,6 +148,7 @@ bool weir__preload_device(const struct weir__real *driver, int ordinal, struct w
 static void put_pool(FILE *out, int ordinal, struct weir_pool *pool, bool reset, bool first) {
     struct weir_pool_stats stats = {.size = sizeof stats};
     (void)weir_pool_get_stats(pool, &stats); /* of the process that made it, it fails for none */
+    weir__preload_whole_peaks(ordinal, &stats);
     fprintf(out, "%s{\"device\":%d,\"reset\":%s,\"policy\":\"%s\"", first ? "" : ",", ordinal, reset ? "true" : "false",
             pool->policy->text);
 #define PUT_STAT(type, name, text) fprintf(out, ",\"" #name "\":%llu", (unsigned long long)stats.name);
@@ -174,6 +175,7 @@ void weir__preload_pool_ends(int ordinal, struct weir_pool *pool) {
         }
     }
     pthread_mutex_unlock(&ended_lock);
+    weir__preload_forget_peaks(ordinal);
 }
 
 static void put_summary(FILE *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams, so that pools hear of their end; contexts; and the driver's own memory pools. */
+/* Streams, so that pools hear of their end; and contexts. */
 #include "alloc/pool.h"
 #include "alloc/preload/pinned.h"
 
@@ -73,52 +73,4 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     if (status == WEIR_OK) return CUDA_SUCCESS;
     if (driver->cuCtxDisablePeerAccess != NULL) (void)driver->cuCtxDisablePeerAccess(peer);
     return weir__preload_code(status);
-}
-
-/* ---- the driver's memory pools ------------------------------------------------------------------------------------ */
-
-static bool own_pool[WEIR__MOST_DEVICES];
-
-bool weir__preload_has_own_pool(CUdevice device) {
-    return device >= 0 && device < WEIR__MOST_DEVICES && __atomic_load_n(&own_pool[device], __ATOMIC_RELAXED);
-}
-
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-    CUmemoryPool usual = NULL;
-    DRIVER_OR_FAIL(driver, cuDeviceSetMemPool);
-    const CUresult code = driver->cuDeviceSetMemPool(device, pool);
-    if (code == CUDA_SUCCESS && device >= 0 && device < WEIR__MOST_DEVICES &&
-        driver->cuDeviceGetDefaultMemPool != NULL && driver->cuDeviceGetDefaultMemPool(&usual, device) == CUDA_SUCCESS)
-        __atomic_store_n(&own_pool[device], pool != usual, __ATOMIC_RELAXED);
-    return code;
-}
-
-/* The pool of weir's that serves in the place of a default one. */
-static struct weir_pool *in_place_of(const struct weir__real *driver, CUmemoryPool asked) {
-    for (int ordinal = 0; ordinal < weir__process_pools_end(); ordinal++) {
-        struct weir_pool *pool = weir__process_pool_made(ordinal);
-        if (pool != NULL && weir__preload_is_usual(driver, asked, pool)) return pool;
-    }
-    return NULL;
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool asked, size_t keep_bytes) {
-    DRIVER_OR_FAIL(driver, cuMemPoolTrimTo);
-    struct weir_pool *pool = in_place_of(driver, asked);
-    const CUresult code = driver->cuMemPoolTrimTo(asked, keep_bytes);
-    return code == CUDA_SUCCESS && pool != NULL ? weir__preload_code(weir_pool_trim(pool, keep_bytes)) : code;
-}
-
-/* What both have, the driver for captures and such. */
-CUresult cuMemPoolGetAttribute(CUmemoryPool asked, CUmemPool_attribute attribute, void *value) {
-    struct weir_pool_stats stats = {.size = sizeof stats};
-    DRIVER_OR_FAIL(driver, cuMemPoolGetAttribute);
-    struct weir_pool *pool = in_place_of(driver, asked);
-    const CUresult code = driver->cuMemPoolGetAttribute(asked, attribute, value);
-    if (code != CUDA_SUCCESS || pool == NULL || weir_pool_get_stats(pool, &stats) != WEIR_OK) return code;
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) *(uint64_t *)value += stats.held_bytes;
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *(uint64_t *)value += stats.peak_held_bytes;
-    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) *(uint64_t *)value += stats.live_bytes;
-    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *(uint64_t *)value += stats.peak_live_bytes;
-    return code;
 }

@@ -82,7 +82,14 @@ static void a_block_is_freed_once_and_by_its_maker(void **state) {
 static void memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served(void **state) {
     (void)state;
     play(PROGRAM("corners"), "pools", NULL);
-    assert_served(2, 2, "foreign_pool", 1);
+    assert_served(2, 2, "foreign_pool", 2);
+}
+
+static void peaks_of_the_default_pool_can_be_set_back_and_the_summary_has_them_still(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "peaks", NULL);
+    assert_served(2, 2, NULL, 0);
+    assert_int_equal(counted(&outcome, "peak_live_bytes"), 8 << 20);
 }
 
 static void free_memory_never_wraps_at_a_limit_and_idle_memory_is_free(void **state) {
@@ -188,6 +195,7 @@ int main(void) {
         cmocka_unit_test(sizes_at_both_ends_are_answered),
         cmocka_unit_test(a_block_is_freed_once_and_by_its_maker),
         cmocka_unit_test(memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served),
+        cmocka_unit_test(peaks_of_the_default_pool_can_be_set_back_and_the_summary_has_them_still),
         cmocka_unit_test(free_memory_never_wraps_at_a_limit_and_idle_memory_is_free),
         cmocka_unit_test(idle_memory_is_the_drivers_when_it_has_no_other),
         cmocka_unit_test(contexts_of_the_program_are_the_drivers),

@@ -164,36 +164,77 @@ static void frees(void) {
 
 /* ---- the driver's pools ------------------------------------------------------------------------------------------- */
 
+static size_t figure(CUmemoryPool pool, CUmemPool_attribute attribute) {
+    uint64_t value = 0;
+    ENTRY(cuMemPoolGetAttribute, (CUmemoryPool, CUmemPool_attribute, void *));
+    CHECK(cuMemPoolGetAttribute(pool, attribute, &value) == CUDA_SUCCESS);
+    return value;
+}
+
 static void pools(void) {
     find_all(12000, 0);
     use_device(0);
     ENTRY(cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *));
     ENTRY(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice));
     ENTRY(cuDeviceSetMemPool, (CUdevice, CUmemoryPool));
+    ENTRY(cuMemSetMemPool, (CUmemLocation *, CUmemAllocationType, CUmemoryPool));
     ENTRY(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream));
-    ENTRY(cuMemPoolGetAttribute, (CUmemoryPool, CUmemPool_attribute, void *));
     ENTRY(cuMemPoolTrimTo, (CUmemoryPool, size_t));
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemoryPool usual, own;
     CUdeviceptr block;
-    uint64_t used = 0;
     CHECK(cuMemPoolCreate(&own, &properties) == CUDA_SUCCESS);
     CHECK(cuDeviceGetDefaultMemPool(&usual, 0) == CUDA_SUCCESS);
     CHECK(cuMemAllocFromPoolAsync(&block, MEBI, usual, NULL) == CUDA_SUCCESS); /* served */
-    CHECK(cuMemPoolGetAttribute(usual, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used == MEBI);
+    CHECK(figure(usual, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == MEBI);
     CUDA(cuMemFreeAsync(block, NULL));
     CUDA(cuStreamSynchronize(NULL));
     CHECK(cuMemPoolTrimTo(usual, 0) == CUDA_SUCCESS);
-    CHECK(cuMemPoolGetAttribute(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used) == CUDA_SUCCESS && used == 0);
+    CHECK(figure(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 0);
     CHECK(cuDeviceSetMemPool(0, own) == CUDA_SUCCESS);
     CUDA(cuMemAllocAsync(&block, MEBI, NULL)); /* the driver's */
-    CHECK(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used >= MEBI);
+    CHECK(figure(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= MEBI);
     CUDA(cuMemFreeAsync(block, NULL));
     CHECK(cuDeviceSetMemPool(0, usual) == CUDA_SUCCESS);
     CUDA(cuMemAllocAsync(&block, MEBI, NULL)); /* served */
     CUDA(cuMemFreeAsync(block, NULL));
     CUDA(cuStreamSynchronize(NULL));
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE}; /* CUDA 13 has another way */
+    CHECK(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, own) == CUDA_SUCCESS);
+    CUDA(cuMemAllocAsync(&block, 2 * MEBI, NULL)); /* the driver's */
+    CHECK(figure(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 2 * MEBI);
+    CUDA(cuMemFreeAsync(block, NULL));
+    CHECK(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, usual) == CUDA_SUCCESS);
+}
+
+static void set_back(CUmemoryPool pool, CUmemPool_attribute peak) {
+    uint64_t none = 0;
+    ENTRY(cuMemPoolSetAttribute, (CUmemoryPool, CUmemPool_attribute, void *));
+    CHECK(cuMemPoolSetAttribute(pool, peak, &none) == CUDA_SUCCESS);
+}
+
+/* Each of the two peaks for itself. */
+static void peaks(void) {
+    CUmemoryPool usual;
+    CUdeviceptr block;
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice));
+    ENTRY(cuMemPoolTrimTo, (CUmemoryPool, size_t));
+    CHECK(cuDeviceGetDefaultMemPool(&usual, 0) == CUDA_SUCCESS);
+    for (int mebi = 8; mebi > 0; mebi -= 4) {
+        CUDA(cuMemAllocAsync(&block, (size_t)mebi * MEBI, NULL));
+        CUDA(cuMemFreeAsync(block, NULL));
+        CUDA(cuStreamSynchronize(NULL));
+        CHECK(cuMemPoolTrimTo(usual, 0) == CUDA_SUCCESS);
+        CHECK(figure(usual, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == (size_t)mebi * MEBI);
+        CHECK(figure(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) >= 8 * MEBI);
+        set_back(usual, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+        CHECK(figure(usual, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 0);
+    }
+    set_back(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+    CHECK(figure(usual, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) == 0);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------- */
@@ -500,6 +541,7 @@ static const struct scene {
               {"sizes", sizes},
               {"frees", frees},
               {"pools", pools},
+              {"peaks", peaks},
               {"limits", limits},
               {"idle_for_pages", idle_for_pages},
               {"idle_for_managed", idle_for_managed},
