@@ -91,6 +91,8 @@
       (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))                                         \
     X(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020, false,                                                      \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \
+    X(cuMemPoolSetAccess, cuMemPoolSetAccess, 11020, false,                                                            \
+      (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count))                                                \
     X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, false, (CUmemoryPool pool, size_t keep_bytes))                          \
     X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, false,                                                      \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                                                 \
@@ -111,6 +113,7 @@
     X(cuCtxDisablePeerAccess, (CUcontext peer))                                                                        \
     X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                          \
     X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))                                               \
+    X(cuMemPoolGetAccess, (CUmemAccess_flags * flags, CUmemoryPool pool, CUmemLocation * location))                    \
     X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))                                     \
     X(cuStreamGetCtx, (CUstream stream, CUcontext * context))
 

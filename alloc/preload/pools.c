@@ -54,6 +54,42 @@ CUresult cuMemPoolTrimTo(CUmemoryPool asked, size_t keep_bytes) {
     return code == CUDA_SUCCESS && pool != NULL ? weir__preload_code(weir_pool_trim(pool, keep_bytes)) : code;
 }
 
+/* ---- which devices may use its memory ----------------------------------------------------------------------------- */
+
+/* What the driver lets other devices do with a pool's memory it does not do for memory that is mapped. As with peers of a context,
+ * access is not taken away again. */
+static CUresult add_accessors(struct weir_pool *pool, const CUmemAccessDesc *access, size_t count) {
+    enum weir_status status = WEIR_OK;
+    for (size_t i = 0; i < count && status == WEIR_OK; i++)
+        if (access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            status = weir__pool_add_peer(pool, access[i].location.id);
+    return weir__preload_code(status);
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool asked, const CUmemAccessDesc *access, size_t count) {
+    DRIVER_OR_FAIL(driver, cuMemPoolSetAccess);
+    struct weir_pool *pool = in_place_of(driver, asked);
+    const CUresult code = driver->cuMemPoolSetAccess(asked, access, count);
+    return code == CUDA_SUCCESS && pool != NULL ? add_accessors(pool, access, count) : code;
+}
+
+void weir__preload_new_pool(const struct weir__real *driver, struct weir_pool *pool) {
+    CUmemoryPool usual = NULL;
+    int devices = 0;
+    if (driver->cuMemPoolGetAccess == NULL || driver->cuDeviceGetDefaultMemPool == NULL ||
+        driver->cuDeviceGetDefaultMemPool(&usual, pool->device->handle) != CUDA_SUCCESS ||
+        driver->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return;
+    for (int i = 0; i < devices; i++) {
+        CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}};
+        if (driver->cuMemPoolGetAccess(&access.flags, usual, &access.location) == CUDA_SUCCESS &&
+            add_accessors(pool, &access, 1) != CUDA_SUCCESS)
+            weir__log(WEIR__LOG_ERROR,
+                      "preload: device %d may use the default memory pool of device %d, but not weir's: %s", i,
+                      pool->device->ordinal, weir_last_error()->message);
+    }
+}
+
 /* ---- peaks, which a program may set back -------------------------------------------------------------------------- */
 
 /* The pool counts all its peaks anew at once. What they were before is kept: of the whole run for the summary, and of each of the two

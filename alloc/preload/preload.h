@@ -80,6 +80,8 @@ bool weir__preload_make_room(int ordinal);
         while (code_ == CUDA_ERROR_OUT_OF_MEMORY && weir__preload_make_room(device));                                  \
         return code_;                                                                                                  \
     } while (0)
+/* What the program had asked of the device's default memory pool by now is so of weir's, which has just been made. */
+void weir__preload_new_pool(const struct weir__real *driver, struct weir_pool *pool);
 /* Whether a memory pool of the driver's is the default one of that pool's device: weir serves in its place. Others have
  * properties of their own. */
 bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked, const struct weir_pool *pool);

@@ -85,12 +85,20 @@ void weir__preload_unknown(const char *name, int version) {
 
 /* ---- whose a call is ---------------------------------------------------------------------------------------------- */
 
-static struct weir_pool *pool_of(int ordinal, CUcontext context) {
+/* Two threads may find it new. */
+static enum weir_status make_pool(const struct weir__real *driver, int ordinal, struct weir_pool **pool) {
+    const bool known = weir__process_pool_made(ordinal) != NULL;
+    const enum weir_status status = weir_process_pool(ordinal, pool);
+    if (status == WEIR_OK && !known) weir__preload_new_pool(driver, *pool);
+    return status;
+}
+
+static struct weir_pool *pool_of(const struct weir__real *driver, int ordinal, CUcontext context) {
     static bool failed[WEIR__MOST_DEVICES];
     struct weir_pool *pool = NULL;
     if (ordinal < 0 || ordinal >= WEIR__MOST_DEVICES || __atomic_load_n(&failed[ordinal], __ATOMIC_RELAXED))
         return NULL;
-    if (weir_process_pool(ordinal, &pool) == WEIR_OK) return pool->device->context == context ? pool : NULL;
+    if (make_pool(driver, ordinal, &pool) == WEIR_OK) return pool->device->context == context ? pool : NULL;
     if (!weir__forked() && !__atomic_exchange_n(&failed[ordinal], true, __ATOMIC_RELAXED))
         weir__log(WEIR__LOG_ERROR, "preload: device %d is left to the driver: %s", ordinal, weir_last_error()->message);
     return NULL;
@@ -122,7 +130,7 @@ struct weir_pool *weir__preload_pool(const struct weir__real *driver, bool alloc
     if (pool != NULL) return pool;
     if (driver->cuCtxGetDevice == NULL || driver->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
     const bool primary = has_primary(driver, device);
-    if (primary) pool = pool_of((int)device, context);
+    if (primary) pool = pool_of(driver, (int)device, context);
     if (pool == NULL && allocation) {
         if (!primary || weir__process_pool_made((int)device) != NULL)
             WEIR__COUNT(foreign_context);
@@ -136,7 +144,7 @@ bool weir__preload_device(const struct weir__real *driver, int ordinal, struct w
     struct weir_pool *pool = NULL;
     *device = weir__process_device_made(ordinal);
     if (*device != NULL || !has_primary(driver, (CUdevice)ordinal)) return true;
-    if (weir_process_pool(ordinal, &pool) != WEIR_OK) return false;
+    if (make_pool(driver, ordinal, &pool) != WEIR_OK) return false;
     *device = pool->device;
     return true;
 }

@@ -120,6 +120,14 @@ static void a_peer_may_use_what_was_allocated_before_and_after(void **state) {
     assert_served(2, 0, NULL, 0);
 }
 
+static void so_may_a_device_that_the_default_pool_is_opened_to(void **state) {
+    (void)state;
+    play(PROGRAM("corners"), "accessors_before", NULL);
+    assert_served(1, 0, NULL, 0);
+    play(PROGRAM("corners"), "accessors_after", NULL);
+    assert_served(2, 0, NULL, 0);
+}
+
 static void a_device_is_reset_while_threads_allocate(void **state) {
     (void)state;
     for (int times = 0; times < 5; times++) play(PROGRAM("corners"), "resets", NULL);
@@ -200,6 +208,7 @@ int main(void) {
         cmocka_unit_test(idle_memory_is_the_drivers_when_it_has_no_other),
         cmocka_unit_test(contexts_of_the_program_are_the_drivers),
         cmocka_unit_test(a_peer_may_use_what_was_allocated_before_and_after),
+        cmocka_unit_test(so_may_a_device_that_the_default_pool_is_opened_to),
         cmocka_unit_test(a_device_is_reset_while_threads_allocate),
         cmocka_unit_test(plain_memory_is_the_drivers_by_option_and_all_of_it_when_off),
         cmocka_unit_test(bad_options_leave_the_device_to_the_driver_and_say_so_in_the_log),

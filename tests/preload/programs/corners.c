@@ -425,6 +425,25 @@ static void peers(void) {
     CHECK(cuCtxDisablePeerAccess(context[0]) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
+/* By the default pool, before there is any memory of it or after. */
+static void accessors(bool before) {
+    CUmemoryPool usual;
+    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice));
+    ENTRY(cuMemPoolSetAccess, (CUmemoryPool, const CUmemAccessDesc *, size_t));
+    CHECK(cuDeviceGetDefaultMemPool(&usual, 0) == CUDA_SUCCESS);
+    const CUdeviceptr first = before ? 0 : plain(MEBI);
+    CHECK(cuMemPoolSetAccess(usual, &access, 1) == CUDA_SUCCESS);
+    if (!before) usable_by_1(first);
+    usable_by_1(plain(MEBI));
+}
+
+static void accessors_before(void) { accessors(true); }
+static void accessors_after(void) { accessors(false); }
+
 /* ---- a reset beside allocations ----------------------------------------------------------------------------------- */
 
 static atomic_bool over;
@@ -550,6 +569,8 @@ static const struct scene {
               {"idle_for_a_context", idle_for_a_context},
               {"contexts", contexts},
               {"peers", peers},
+              {"accessors_before", accessors_before},
+              {"accessors_after", accessors_after},
               {"resets", resets},
               {"ends", ends},
               {"handler", handler},
