@@ -98,6 +98,8 @@ struct weir_pool {
     size_t granule, capacity_bytes, limit_bytes;
     size_t most_held_bytes; /* the limit, or what is still held above a lowered one */
     uint64_t wait_limit_ns;
+    bool
+        waits_out_frees; /* while what was freed without a stream is in use no wait is too long: the driver's free would wait */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim ended; while a request waits, every change */
     bool deterministic;
@@ -157,7 +159,7 @@ struct weir_pool {
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
     uint64_t pages_returned, memory_call_ns, order_call_ns;
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
-    uint64_t refused_allocs; /* `allocs` at the last refusal */
+    uint64_t refused_allocs;          /* `allocs` at the last refusal */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */
     bool waited_out;                  /* so that the last refusal came of the wait limit */
     struct weir_pool_refusal refusal;

@@ -42,9 +42,16 @@ static enum weir_status take(struct weir_pool *pool, const struct weir__request 
     return WEIR_OK;
 }
 
+#define NO_DEADLINE (UINT64_MAX / 2)
+
+static bool frees_wait(const struct weir_pool *pool) {
+    return pool->waits_out_frees && pool->order.any != WEIR__SLOT_NONE &&
+           pool->order.slots[pool->order.any]->idle_bytes > 0;
+}
+
 uint64_t weir__deadline(struct weir_pool *pool, struct weir__request *request) {
     if (request->deadline_ns == 0) request->deadline_ns = weir__device_now_ns(pool->device) + request->wait_limit_ns;
-    return request->deadline_ns;
+    return frees_wait(pool) ? NO_DEADLINE : request->deadline_ns;
 }
 
 void weir__begin_host_wait(struct weir_pool *pool, struct weir__request *request) {
@@ -60,7 +67,7 @@ enum weir_status weir__wait_for_tags(struct weir_pool *pool, struct weir__reques
     for (uint32_t i = 0; i < count; i++) tags[i] = unused->tags[i];
     enum weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir__order_wait_host(&pool->order, tags[i], request->deadline_ns);
+        status = weir__order_wait_host(&pool->order, tags[i], weir__deadline(pool, request));
     weir__settle_complete(pool);
     if (status != WEIR_NOT_READY) return status;
     request->waited_out = true;

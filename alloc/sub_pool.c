@@ -397,6 +397,7 @@ static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *
     pool->capacity_bytes = parent->capacity_bytes; /* of an integrated device it was what the host left then */
     pool->policy = parent->policy;
     pool->wait_limit_ns = parent->wait_limit_ns;
+    pool->waits_out_frees = parent->waits_out_frees;
     pool->deterministic = parent->deterministic;
     pool->movable = parent->movable;
     strcpy(pool->name, options->name != NULL ? options->name : "sub-pool");

@@ -146,7 +146,7 @@ static enum weir_status sleep_until_change(struct weir_pool *pool, struct weir__
     while (!may_look(pool, request)) {
         if (pool->order.query_error != CUDA_SUCCESS)
             return weir__device_check(pool->device, pool->order.query_error, "cuEventQuery");
-        request->waited_out = weir__device_now_ns(pool->device) >= request->deadline_ns;
+        request->waited_out = weir__device_now_ns(pool->device) >= weir__deadline(pool, request);
         if (request->waited_out) return WEIR_OUT_OF_MEMORY;
         pause_waiting(pool, &pause_ns);
     }

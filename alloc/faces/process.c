@@ -6,6 +6,7 @@
 
 #include "alloc/faces/torch_pool.h"
 #include "alloc/options.h"
+#include "alloc/pool.h"
 #include "device/device.h"
 
 static struct process_pool {
@@ -15,15 +16,18 @@ static struct process_pool {
 static int end; /* above the highest number that has been made */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Pages stay where they are unless the options say otherwise. */
+/* Pages stay where they are unless the options say otherwise; nor does a wait end that stands in the place of the driver's free. */
 static enum weir_status create(struct weir_device *device, struct weir_pool **out) {
     struct weir__options options = weir__options_default();
     options.movable = false;
-    const enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
+    options.wait_limit = UINT64_MAX;
+    enum weir_status status = weir__options_parse(getenv("WEIR_OPTIONS"), &options);
     if (status != WEIR_OK) return status;
     const struct weir_pool_options given = {.size = sizeof given,
                                             .movable = options.movable ? WEIR_MOVABLE_ON : WEIR_MOVABLE_OFF};
-    return weir_pool_create(device, &given, out);
+    status = weir_pool_create(device, &given, out);
+    if (status == WEIR_OK) (*out)->waits_out_frees = options.wait_limit == UINT64_MAX;
+    return status;
 }
 
 static enum weir_status make(struct process_pool *at, int ordinal) {

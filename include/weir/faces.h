@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 /* Gives: the pool of the driver's device `ordinal`, which the faces use. Where WEIR_OPTIONS does not say `movable`, pages stay
- * where they are in it (off): programs behind a face may register addresses with a network, unseen. Not to be destroyed.
+ * where they are in it (off): programs behind a face may register addresses with a network, unseen. Where it does not say
+ * `wait_limit`, there is none while memory that was freed without a stream is in use. Not to be destroyed.
  * Fails: WEIR_INVALID for a number below 0 or above 63; as weir_device_open and weir_pool_create; *out is NULL, and the next
  * call tries again. */
 WEIR_API enum weir_status weir_process_pool(int ordinal, struct weir_pool **out);

@@ -276,17 +276,25 @@ static void limits(void) {
 
 enum { IDLE = 48 * MEBI, TAKEN = 32 * MEBI };
 
-/* Of 64 MiB most is idle, and used by a stream for another second of the emulated clock's. */
+/* For so long by the emulated clock. */
+static void work_on(CUdeviceptr block, CUstream stream, unsigned seconds) {
+    ENTRY(weirEmuSubmit, (const struct weir_emu_work *, CUstream));
+    const struct weir_emu_access access = {.address = (void *)(uintptr_t)block, .bytes = IDLE, .write = true};
+    const struct weir_emu_work work = {.size = sizeof work,
+                                       .name = "long",
+                                       .accesses = &access,
+                                       .access_count = 1,
+                                       .alone_ns = seconds * 1000000000ull};
+    CHECK(weirEmuSubmit(&work, stream) == CUDA_SUCCESS);
+}
+
+/* Of 64 MiB most is idle, and used by a stream for another second. */
 static CUstream leave_idle(void) {
     CUstream stream;
     CUdeviceptr block;
-    ENTRY(weirEmuSubmit, (const struct weir_emu_work *, CUstream));
     CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUDA(cuMemAllocAsync(&block, IDLE, stream));
-    const struct weir_emu_access access = {.address = (void *)(uintptr_t)block, .bytes = IDLE, .write = true};
-    const struct weir_emu_work work = {
-        .size = sizeof work, .name = "long", .accesses = &access, .access_count = 1, .alone_ns = 1000000000};
-    CHECK(weirEmuSubmit(&work, stream) == CUDA_SUCCESS);
+    work_on(block, stream, 1);
     CUDA(cuMemFreeAsync(block, stream));
     CHECK(free_bytes() == 64 * MEBI);
     return stream;
@@ -360,6 +368,22 @@ static void idle_for_a_context(void) {
     CHECK(cuCtxCreate_v2(&own, 0, 0) == CUDA_SUCCESS && free_bytes() == 64 * MEBI);
     plain(TAKEN);
     CHECK(free_bytes() == 64 * MEBI - TAKEN);
+}
+
+/* The driver's own free would have waited for the kernel, however long that takes. */
+static void long_kernel(void) {
+    CUstream stream;
+    CUdeviceptr next;
+    find_all(12000, 0);
+    use_device(0);
+    CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr block = plain(IDLE);
+    work_on(block, stream, 20);
+    CUDA(cuMemFree(block));
+    if (getenv("WEIR_OPTIONS") == NULL)
+        CUDA(cuMemAlloc(&next, IDLE));
+    else
+        CHECK(cuda.cuMemAlloc(&next, IDLE) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 /* ---- contexts ----------------------------------------------------------------------------------------------------- */
@@ -567,6 +591,7 @@ static const struct scene {
               {"idle_for_a_pool", idle_for_a_pool},
               {"idle_for_a_graph", idle_for_a_graph},
               {"idle_for_a_context", idle_for_a_context},
+              {"long_kernel", long_kernel},
               {"contexts", contexts},
               {"peers", peers},
               {"accessors_before", accessors_before},
