@@ -158,6 +158,7 @@ struct weir_pool {
     size_t peak_live_bytes, peak_requested_bytes, peak_held_bytes, peak_stranded_bytes;
     uint64_t live_blocks, allocs, frees, out_of_memory, device_waits, host_waits, host_wait_ns, pages_moved;
     uint64_t pages_returned, memory_call_ns, order_call_ns;
+    size_t stranded_bytes;            /* most since it was set to 0, which who looks after each request does */
     uint64_t plain_memory_calls;      /* atomic; those that `pages` does not count */
     uint64_t refused_allocs;          /* `allocs` at the last refusal */
     bool was_refused, driver_refused; /* driver_refused: so that the last refusal is not the limit's alone */

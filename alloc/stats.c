@@ -103,6 +103,7 @@ void weir__account_short(struct weir_pool *pool, uint32_t slot_number) {
     struct weir__slot *slot = pool->order.slots[slot_number];
     slot->stranded_bytes = pool->idle_bytes - slot->idle_bytes;
     raise_to(&slot->peak_stranded_bytes, slot->stranded_bytes);
+    raise_to(&pool->stranded_bytes, slot->stranded_bytes);
     raise_to(&pool->peak_stranded_bytes, slot->stranded_bytes);
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-replay: would weir have saved this run? Replays a recorded trace on an emulated device. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "machine.h"
+#include "terminal.h"
 #include "tools/trace/output.h"
 #include "weir/weir.h"
 
@@ -83,20 +86,48 @@ static size_t answered_pages(const struct answer *answer, const struct search *s
     return search_pages_of_ratio(search, options->capacity_ratio);
 }
 
+/* The text of a drawn run, which a process of its own has written: to where it was asked for. */
+static bool put_text(FILE *text, const char *path, char *why, size_t room) {
+    char part[4096];
+    struct output *output = output_open(*path != '\0' ? path : "-", why, room);
+    if (output == NULL) return false;
+    rewind(text);
+    for (size_t count; (count = fread(part, 1, sizeof part, text)) > 0;) output_put(output, part, count);
+    return output_close(output, false, why, room);
+}
+
 /* Again, to be drawn: the run is the same. */
-static bool draw(const struct answer *answer, struct search *search, struct outcome *outcome) {
+static bool draw_run(const struct answer *answer, struct search *search, FILE *text, struct outcome *outcome) {
+    const struct options *options = answer->options;
+    const char *path = options->timeline_text_path;
     struct setup setup = search->setup;
     setup.capacity_bytes = answer->pages * search->page_bytes;
-    setup.timeline_path = answer->options->timeline_path;
-    setup.trace_name = answer->options->trace_path;
-    return setup.timeline_path == NULL || search->run(&setup, 1, 1, outcome, search->why, sizeof search->why);
+    setup.timeline_path = options->timeline_path;
+    setup.timeline_text = text;
+    if (text != NULL) setup.timeline_look = terminal_look(*path == '\0' ? STDOUT_FILENO : -1);
+    setup.trace_name = options->trace_path;
+    if (!search->run(&setup, 1, 1, outcome, search->why, sizeof search->why)) return false;
+    return text == NULL || outcome->ending == ENDED_FAILED || put_text(text, path, search->why, sizeof search->why);
+}
+
+static bool draw(const struct answer *answer, struct search *search, struct outcome *outcome) {
+    const struct options *options = answer->options;
+    if (options->timeline_path == NULL && options->timeline_text_path == NULL) return true;
+    FILE *text = NULL;
+    if (options->timeline_text_path != NULL && (text = tmpfile()) == NULL) {
+        snprintf(search->why, sizeof search->why, "no temporary file for --timeline-text: %s", strerror(errno));
+        return false;
+    }
+    const bool drawn = draw_run(answer, search, text, outcome);
+    if (text != NULL) fclose(text);
+    return drawn;
 }
 
 /* An output that is the trace itself. */
 static bool overwrites(const struct options *options, char *why, size_t room) {
-    const char *const path[] = {options->json_path, options->timeline_path};
-    static const char *const name[] = {"json", "timeline"};
-    for (int i = 0; i < 2; i++) {
+    const char *const path[] = {options->json_path, options->timeline_path, options->timeline_text_path};
+    static const char *const name[] = {"json", "timeline", "timeline-text"};
+    for (int i = 0; i < 3; i++) {
         if (path[i] == NULL || path[i][0] == 0 || !output_is_input(path[i], options->trace_path)) continue;
         snprintf(why, room, "--%s %.200s would overwrite the trace %.200s", name[i], path[i], options->trace_path);
         return true;

@@ -202,6 +202,12 @@ static bool read_timeline(const char *value, struct options *options, struct com
     return true;
 }
 
+static bool read_timeline_text(const char *value, struct options *options, struct complaint complaint) {
+    (void)complaint;
+    options->timeline_text_path = value != NULL && strcmp(value, "-") != 0 ? value : "";
+    return true;
+}
+
 /* An option that is there or not. */
 #define FLAG(name)                                                                                                     \
     static bool read_##name(const char *value, struct options *options, struct complaint complaint) {                  \
@@ -249,6 +255,8 @@ typedef bool read_function(const char *value, struct options *options, struct co
       "policy, capacity, profile and --deterministic as the trace says that it was recorded")                          \
     X(JSON, json, MAYBE, "json", "FILE", "the answer as JSON; without FILE on standard output, in place of words")     \
     X(TIMELINE, timeline, NEEDED, "timeline", "FILE.html", "a page that shows memory over time in the run answered")   \
+    X(TIMELINE_TEXT, timeline_text, MAYBE, "timeline-text", "FILE",                                                    \
+      "the same as text, as wide as the terminal or COLUMNS; without FILE on standard output")                         \
     X(ALLOCATOR, allocator, NEEDED, "allocator", "LIB.so:ALLOC:FREE[:USE]",                                            \
       "replays through a library with PyTorch's plug-in functions instead of weir's pool; USE is\n"                    \
       "its record-stream function")                                                                                    \
@@ -343,6 +351,8 @@ static bool read_option(char **argument, int *at, struct options *options, uint3
     return option->read(value, options, complaint);
 }
 
+static bool is_standard_output(const char *path) { return path != NULL && *path == '\0'; }
+
 static bool check_together(const struct options *options, uint32_t given, struct complaint complaint) {
     for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
         if ((given & UINT32_C(1) << exclusive[i].one) && (given & UINT32_C(1) << exclusive[i].other))
@@ -352,8 +362,11 @@ static bool check_together(const struct options *options, uint32_t given, struct
     if (no_clock && (given & UINT32_C(1) << LAW)) return complain(complaint, "--law says nothing without a clock");
     if (no_clock && options->honest != 0)
         return complain(complaint, "--honest compares times, and --clock none has none");
-    if (no_clock && options->timeline_path != NULL)
-        return complain(complaint, "--timeline shows times, and --clock none has none");
+    if (no_clock && (options->timeline_path != NULL || options->timeline_text_path != NULL))
+        return complain(complaint, "--timeline%s shows times, and --clock none has none",
+                        options->timeline_path != NULL ? "" : "-text");
+    if (is_standard_output(options->json_path) && is_standard_output(options->timeline_text_path))
+        return complain(complaint, "--json and --timeline-text both go to standard output: one needs a FILE");
     if (options->trace_path == NULL) return complain(complaint, "no trace given (--help says how)");
     return true;
 }

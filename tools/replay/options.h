@@ -29,6 +29,7 @@ struct options {
     bool capacity_given, scan, coarse, blind, deterministic, as_recorded, help, version;
     const char *json_path;                      /* "": standard output; NULL: no JSON */
     const char *timeline_path;                  /* NULL: none */
+    const char *timeline_text_path;             /* "": standard output; NULL: none */
     const char *allocator;                      /* as given; NULL: weir's own pool */
     char *library, *alloc_symbol, *free_symbol; /* its parts */
     char *use_symbol;                           /* NULL: not given */

@@ -511,17 +511,17 @@ static void play(struct replay *replay) {
     settle_figures(replay);
 }
 
-static void play_with_timeline(struct replay *replay) {
+static void play_and_show(struct replay *replay) {
     struct outcome *outcome = replay->outcome;
     struct run *run = &replay->run;
-    if (run->setup->timeline_path != NULL && !timeline_open(run, outcome->why, sizeof outcome->why)) {
+    const bool shown = run->setup->timeline_path != NULL || run->setup->timeline_text != NULL;
+    if (shown && !timeline_open(run, replay->target, outcome->why, sizeof outcome->why)) {
         outcome->ending = ENDED_FAILED;
         return;
     }
     play(replay);
     char why[sizeof outcome->why];
-    if (run->timeline != NULL && !timeline_close(run, replay->target, outcome, why, sizeof why) &&
-        outcome->ending != ENDED_FAILED)
+    if (run->timeline != NULL && !timeline_close(run, outcome, why, sizeof why) && outcome->ending != ENDED_FAILED)
         fail(replay, why);
 }
 
@@ -539,7 +539,7 @@ void run_here(const struct setup *setup, struct outcome *outcome) {
     forget_figures(&replay.before_steady);
     if (make_tables(&replay) && open_device(&replay)) {
         if (open_target(&replay)) {
-            play_with_timeline(&replay);
+            play_and_show(&replay);
             run_charging(&replay.run, false);
             replay.target->close(&replay.run);
         }

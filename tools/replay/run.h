@@ -12,10 +12,19 @@
 #ifndef WEIR_REPLAY_RUN_H
 #define WEIR_REPLAY_RUN_H
 
+#include <stdio.h>
+
 #include "tools/trace/trace.h"
 
 enum target_kind { TARGET_POOL, TARGET_PLUGIN, TARGET_FREE, TARGET_FLUID };
 enum replay_clock { CLOCK_VIRTUAL, CLOCK_NONE };
+
+/* What a terminal can show. */
+struct timeline_look {
+    unsigned width; /* characters of a line */
+    bool utf8;      /* else ASCII */
+    bool colour;
+};
 
 struct setup {
     const struct trace *trace;
@@ -32,7 +41,9 @@ struct setup {
     bool blind;                /* the target hears of no event, wait or destroyed stream: what a plug-in face sees */
     unsigned steady_from;      /* 1: the first `i` */
     const char *timeline_path; /* a page that shows the run; NULL: none */
-    const char *trace_name;    /* for people; NULL: not said */
+    FILE *timeline_text;       /* where text that shows the run goes; NULL: nowhere */
+    struct timeline_look timeline_look; /* of that text */
+    const char *trace_name;             /* for people; NULL: not said */
 };
 
 enum ending { ENDED_COMPLETED, ENDED_OUT_OF_MEMORY, ENDED_FAILED };

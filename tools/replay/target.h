@@ -42,8 +42,9 @@ struct target {
     /* Sets what it knows: peaks, calls, moves, waits so far; the rest is NOT_KNOWN before. The report too, where the run
      * ended with out of memory. */
     void (*figures)(struct run *run, struct outcome *so_far);
-    /* Bytes per stream that are idle there and held, for the timeline; NOT_KNOWN where it is not known. May be NULL. */
-    void (*idle_by_stream)(struct run *run, uint64_t *bytes);
+    /* For the timeline: bytes per stream that are idle there and held, NOT_KNOWN where it is not known; and the most that
+     * was stranded since the last time: 0 where no request was short of memory. May be NULL. */
+    void (*idle_by_stream)(struct run *run, uint64_t *bytes, uint64_t *stranded);
 };
 
 extern const struct target target_pool, target_plugin, target_free, target_fluid;

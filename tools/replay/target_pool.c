@@ -7,11 +7,15 @@
 #include "alloc/pool.h"
 #include "target.h"
 
+enum { MOST_STREAMS = 64 /* whose idle bytes are asked for */ };
+
 struct of_pool {
     struct weir_pool *pool;
     uintptr_t base; /* of the arena, from which the recorder counts */
     bool compares;
     uint64_t compared, equal;
+    struct weir_stream_stats stats[MOST_STREAMS]; /* room for its answer, */
+    uint32_t numbers[MOST_STREAMS];               /* and the trace's numbers of those streams then */
 };
 
 static struct of_pool *of(struct run *run) { return run->target; }
@@ -129,18 +133,32 @@ static void figures(struct run *run, struct outcome *so_far) {
     if (so_far->ending == ENDED_OUT_OF_MEMORY) weir_pool_report(own->pool, so_far->report, sizeof so_far->report);
 }
 
-/* Streams that the pool knows are found by their handles: those that are open in the trace. Of those beyond the table it is
- * not known. */
-static void idle_by_stream(struct run *run, uint64_t *bytes) {
-    enum { MOST = 64 };
-    struct weir_stream_stats stats[MOST] = {{.size = sizeof *stats}};
+/* The trace's number of a stream that the pool knows and that is open there; stream_count: none. Mostly it is as for the
+ * last time. */
+static uint32_t number_of(const struct run *run, weir_stream stream, uint32_t guess) {
+    const uint32_t count = run->trace->stream_count;
+    if (guess < count && run->stream_open[guess] && run->streams[guess] == stream) return guess;
+    for (uint32_t i = 0; i < count; i++)
+        if (run->stream_open[i] && run->streams[i] == stream) return i;
+    return count;
+}
+
+/* Of streams beyond the table it is not known. */
+static void idle_by_stream(struct run *run, uint64_t *bytes, uint64_t *stranded) {
+    struct of_pool *own = of(run);
+    const uint32_t streams = run->trace->stream_count;
     size_t count = 0;
-    const bool told = weir_pool_get_stream_stats(pool_of(run), stats, MOST, &count) == WEIR_OK;
-    for (uint32_t i = 0; i < run->trace->stream_count; i++) bytes[i] = told && count <= MOST ? 0 : NOT_KNOWN;
-    for (size_t k = 0; told && k < count && k < MOST; k++)
-        for (uint32_t i = 0; i < run->trace->stream_count; i++)
-            if (!stats[k].destroyed && run->stream_open[i] && run->streams[i] == stats[k].stream)
-                bytes[i] = stats[k].idle_bytes;
+    own->stats->size = sizeof *own->stats;
+    const bool told = weir_pool_get_stream_stats(own->pool, own->stats, MOST_STREAMS, &count) == WEIR_OK;
+    *stranded = own->pool->stranded_bytes;
+    own->pool->stranded_bytes = 0;
+    for (uint32_t i = 0; i < streams; i++) bytes[i] = told && count <= MOST_STREAMS ? 0 : NOT_KNOWN;
+    for (size_t k = 0; told && k < count && k < MOST_STREAMS; k++) {
+        const struct weir_stream_stats *entry = &own->stats[k];
+        const uint32_t i = entry->destroyed ? streams : number_of(run, entry->stream, own->numbers[k]);
+        own->numbers[k] = i;
+        if (i < streams) bytes[i] = entry->idle_bytes;
+    }
 }
 
 const struct target target_pool = {.name = "pool",

@@ -1,45 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the run: memory, what requests did, and the streams' work, over one axis of time that is zoomed and moved.
+// Draws the run: memory, what was stranded, what requests did, requests one by one, and the streams' work, over one axis
+// of time that is zoomed and moved.
 'use strict';
-const run = JSON.parse(document.getElementById('run').textContent);
 const canvas = document.getElementById('canvas');
-const tip = document.getElementById('tip');
-const stage = document.getElementById('stage');
-const UNIT = 512; // bytes, of all amounts of memory
-const LABEL = 14, BAR = 12, TICK = 9, AXIS = 20, HEAD = 18, LEAST_SPAN = 2000;
+const LABEL = 14, BAR = 12, TICK = 9, AXIS = 20, HEAD = 18, GAP = 3;
+const STRANDED_HIGH = 24, REQUESTS_HIGH = 56;
+const LEAST_APART = 3; // pixels from one request to the next, to be drawn one by one
 
-function sums(deltas) {
-  let sum = 0;
-  return deltas.map((delta) => (sum += delta));
-}
-
-const time = sums(run.time), live = sums(run.live), held = sums(run.held), iterations = sums(run.iterations);
-const idle = run.idle.map((name, i) => sums(run['idle' + i]));
-idle.push(sums(run.idle_others));
-const ticks = new Map(run.ticks.map((tick) => [tick[0], tick]));
-const end = Math.max(run.end_ns, 1);
-const most = Math.max(run.capacity_bytes / UNIT, run.asked_bytes / UNIT + (live.length ? live[live.length - 1] : 0),
-  held.reduce((a, b) => Math.max(a, b), 1));
+const largest = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+const most = Math.max(run.capacity_bytes / UNIT, largest(samples.held), 1,
+  run.asked_bytes / UNIT + (samples.count > 0 ? samples.live[samples.count - 1] : 0));
 const top_units = most * 1.02;
+const most_stranded = largest(samples.stranded);
 const kinds = [
-  { name: 'took or gave memory', at: 1, colour: '--c0' },
-  { name: 'moved pages', at: 2, colour: '--c1' },
-  { name: 'made a stream wait', at: 4, colour: '--c4' },
-  { name: 'made the host wait', at: 5, colour: '--limit' },
-].filter((kind) => run.ticks.some((tick) => tick[kind.at] > 0));
-
-// A row's bars as times, for drawing and for the pointer.
-const rows = run.rows.map((row) => {
-  const count = row.bars.length / 3;
-  const start = new Float64Array(count), stop = new Float64Array(count), busy = new Float64Array(count);
-  let at = 0;
-  for (let i = 0; i < count; i++) {
-    start[i] = at + row.bars[3 * i];
-    at = stop[i] = start[i] + row.bars[3 * i + 1];
-    busy[i] = row.bars[3 * i + 2] / 100;
-  }
-  return { name: row.name, host: row.host, colour: row.host ? '--soft' : '--c' + row.colour, total: row.busy_ns, start, stop, busy };
-});
+  { name: 'took or gave memory', of: CALLS, colour: '--c0' },
+  { name: 'moved pages', of: MOVES, colour: '--c1' },
+  { name: 'made a stream wait', of: DEVICE_WAITS, colour: '--c4' },
+  { name: 'made the host wait', of: HOST_WAITS, colour: '--limit' },
+].filter((kind) => done[kind.of].time.length > 0);
 
 let from = 0, to = end;      // what is shown
 let wide = 0, memory_high = 0, high = 0;
@@ -58,44 +36,39 @@ function bytes(units) {
 function duration(ns, digits) {
   const us = ns / 1e3;
   if (us >= 1e6) return (us / 1e6).toFixed(digits) + ' s';
-  return us >= 1e3 ? (us / 1e3).toFixed(digits) + ' ms' : us.toFixed(Math.min(digits, 1)) + ' us';
+  return us >= 1e3 ? (us / 1e3).toFixed(digits) + ' ms' : us.toFixed(Math.min(digits, 3)) + ' us';
 }
 
-// ---- looking up
-
-// The last place whose value is not above `value`, or -1.
-function last_upto(values, value) {
-  let low = 0, up = values.length;
-  while (low < up) {
-    const middle = (low + up) >> 1;
-    if (values[middle] > value) up = middle; else low = middle + 1;
-  }
-  return low - 1;
+// With as many digits as tell pixels apart.
+function moment(ns) {
+  const unit = ns >= 1e9 ? 1e9 : ns >= 1e6 ? 1e6 : 1e3;
+  return duration(ns, Math.max(3, Math.min(9, Math.ceil(-Math.log10((to - from) / wide / unit)))));
 }
 
 // ---- drawing
 
 const x_of = (ns) => (ns - from) / (to - from) * wide;
 const y_of = (units) => HEAD + (1 - units / top_units) * (memory_high - HEAD);
+const ns_of = (x) => from + x / wide * (to - from);
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
   return (name) => style.getPropertyValue(name).trim();
 }
 
-// The area between two stacked amounts, in steps: a value holds until the next.
-function area(pen, first, last, below, above) {
+// Until when a sample holds.
+const until = (level, i) => (level.count > i + 1 ? level.time[i + 1] : run.failed ? Math.max(run.failed_ns, level.time[i]) : end);
+
+// The area between two stacked amounts, in steps; `below` and `above` are of the samples from `first` on.
+function area(pen, level, first, below, above) {
   pen.beginPath();
-  pen.moveTo(x_of(time[first]), y_of(below(first)));
-  for (let i = first; i <= last; i++) {
-    const next = i + 1 < time.length ? x_of(time[i + 1]) : x_of(run.failed ? Math.max(run.failed_ns, time[i]) : end);
-    pen.lineTo(x_of(time[i]), y_of(above(i)));
-    pen.lineTo(next, y_of(above(i)));
+  for (let k = 0; above.length > k; k++) {
+    pen.lineTo(x_of(level.time[first + k]), y_of(above[k]));
+    pen.lineTo(x_of(until(level, first + k)), y_of(above[k]));
   }
-  for (let i = last; i >= first; i--) {
-    const next = i + 1 < time.length ? x_of(time[i + 1]) : x_of(run.failed ? Math.max(run.failed_ns, time[i]) : end);
-    pen.lineTo(next, y_of(below(i)));
-    pen.lineTo(x_of(time[i]), y_of(below(i)));
+  for (let k = above.length - 1; k >= 0; k--) {
+    pen.lineTo(x_of(until(level, first + k)), y_of(below[k]));
+    pen.lineTo(x_of(level.time[first + k]), y_of(below[k]));
   }
   pen.closePath();
   pen.fill();
@@ -131,38 +104,43 @@ function draw_level_names(pen, colour, { step, size, unit }) {
   }
 }
 
-function draw_memory(pen, colour) {
-  const levels = draw_levels(pen, colour);
-  const first = Math.max(last_upto(time, from), 0), last = last_upto(time, to);
-  if (time.length > 0 && last >= first) {
-    const layers = [live, ...idle];
-    const sum = (count, i) => layers.slice(0, count).reduce((total, layer) => total + layer[i], 0);
-    layers.forEach((layer, k) => {
-      pen.fillStyle = colour(k === 0 ? '--live' : k === layers.length - 1 ? '--c7' : '--c' + (k - 1));
-      pen.globalAlpha = k === 0 ? 1 : .62;
-      area(pen, first, last, (i) => sum(k, i), (i) => sum(k + 1, i));
-    });
-    pen.globalAlpha = 1;
-    pen.fillStyle = colour('--rest');
-    area(pen, first, last, (i) => sum(layers.length, i), (i) => Math.max(held[i], sum(layers.length, i)));
-  }
-  draw_level_names(pen, colour, levels);
-  if (run.capacity_bytes > 0) {
-    const y = y_of(run.capacity_bytes / UNIT);
-    pen.strokeStyle = pen.fillStyle = colour('--limit');
-    pen.lineWidth = 2;
-    pen.setLineDash([7, 5]);
-    pen.beginPath();
-    pen.moveTo(0, y);
-    pen.lineTo(wide, y);
-    pen.stroke();
-    pen.setLineDash([]);
-    pen.lineWidth = 1;
-    pen.textAlign = 'right';
-    pen.textBaseline = 'bottom';
-    pen.font = '600 12px system-ui, sans-serif';
-    pen.fillText('capacity ' + bytes(run.capacity_bytes / UNIT), wide - 4, y - 2);
-  }
+function draw_capacity(pen, colour) {
+  const y = y_of(run.capacity_bytes / UNIT);
+  pen.strokeStyle = pen.fillStyle = colour('--limit');
+  pen.lineWidth = 2;
+  pen.setLineDash([7, 5]);
+  pen.beginPath();
+  pen.moveTo(0, y);
+  pen.lineTo(wide, y);
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.lineWidth = 1;
+  pen.textAlign = 'right';
+  pen.textBaseline = 'bottom';
+  pen.font = '600 12px system-ui, sans-serif';
+  pen.fillText('capacity ' + bytes(run.capacity_bytes / UNIT), wide - 4, y - 2);
+}
+
+function draw_stack(pen, colour, level, first, last) {
+  let below = new Float64Array(last - first + 1);
+  const put = (name, alpha, amount) => {
+    const above = below.map((units, k) => amount(first + k, units));
+    pen.fillStyle = colour(name);
+    pen.globalAlpha = alpha;
+    area(pen, level, first, below, above);
+    below = above;
+  };
+  put('--live', 1, (i) => level.live[i]);
+  level.layers.forEach((layer, k) => put(k === level.layers.length - 1 ? '--c7' : '--c' + k, .62, (i, units) => units + layer[i]));
+  put('--rest', 1, (i, units) => Math.max(level.held[i], units));
+}
+
+function draw_memory(pen, colour, level) {
+  const levels_of_size = draw_levels(pen, colour);
+  const first = Math.max(last_upto(level.time, from), 0), last = last_upto(level.time, to);
+  if (level.count > 0 && last >= first) draw_stack(pen, colour, level, first, last);
+  draw_level_names(pen, colour, levels_of_size);
+  if (run.capacity_bytes > 0) draw_capacity(pen, colour);
 }
 
 function draw_label(pen, colour, text, y) {
@@ -173,34 +151,96 @@ function draw_label(pen, colour, text, y) {
   pen.fillText(text, 2, y + LABEL / 2 + 1);
 }
 
+function draw_stranded(pen, colour, level, y) {
+  if (most_stranded === 0) return y;
+  draw_label(pen, colour, 'stranded, at most ' + bytes(most_stranded), y);
+  y += LABEL + STRANDED_HIGH;
+  pen.fillStyle = colour('--grid');
+  pen.fillRect(0, y - 1, wide, 1);
+  pen.fillStyle = colour('--stranded');
+  for (let i = Math.max(last_upto(level.time, from), 0); level.count > i && to >= level.time[i]; i++) {
+    if (level.stranded[i] === 0) continue;
+    const size = Math.max(2, level.stranded[i] / most_stranded * STRANDED_HIGH);
+    pen.fillRect(Math.floor(x_of(level.time[i])), y - size, 1, size);
+  }
+  return y + GAP;
+}
+
+// One mark a pixel: from one it goes to the first that lies in a later one.
 function draw_ticks(pen, colour, y) {
   for (const kind of kinds) {
+    const { time } = done[kind.of];
     draw_label(pen, colour, kind.name, y);
     y += LABEL;
     pen.fillStyle = colour(kind.colour);
-    let before = -1;
-    for (const tick of run.ticks) {
-      const x = Math.floor(x_of(time[tick[0]]));
-      if (tick[kind.at] === 0 || x === before || 0 > x || x > wide) continue;
-      before = x;
+    for (let i = last_upto(time, from - 1) + 1; time.length > i && to >= time[i];) {
+      const x = Math.floor(x_of(time[i]));
       pen.fillRect(x, y, 1, TICK);
+      i = Math.max(last_upto(time, ns_of(x + 1)), i) + 1;
     }
-    y += TICK + 3;
+    y += TICK + GAP;
   }
   return y;
 }
 
-// How much of each pixel is busy.
-function cover(row) {
-  const covered = new Float32Array(Math.ceil(wide) + 1), scale = wide / (to - from);
-  for (let i = Math.max(last_upto(row.start, from), 0); i < row.start.length; i++) {
-    if (row.start[i] > to) break;
-    const left = Math.max((row.start[i] - from) * scale, 0), right = Math.min((row.stop[i] - from) * scale, wide);
-    for (let pixel = Math.floor(left); pixel < right; pixel++)
-      covered[pixel] += (Math.min(right, pixel + 1) - Math.max(left, pixel)) * row.busy[i];
+// ---- requests
+
+const shown_requests = () => ({ first: last_upto(request.time, from - 1) + 1, last: last_upto(request.time, to) });
+const one_by_one = ({ first, last }) => wide / LEAST_APART >= last - first;
+const stream_colour = (i) => '--c' + run.streams[request.stream[i]].colour;
+const kind_name = (i) => ['alloc', 'free', 'use', run.failed && i === kept - 1 ? 'refused' : 'refused when recorded'][request.kind[i]];
+const size_name = (i) => (request.kind[i] === USE ? '' : bytes(request.bytes[i] / UNIT));
+
+// How long a mark is: by the logarithm of the size.
+const mark_high = (i) => Math.max(3, Math.log2(Math.max(request.bytes[i], 2)) / Math.log2(most * UNIT) * (REQUESTS_HIGH / 2 - 9));
+
+// Sizes are written where they do not overlap.
+function draw_single_requests(pen, colour, middle, { first, last }) {
+  const clear = [0, 0]; // from which x on there is room for a size, above and below
+  const sizes = wide / 12 >= last - first;
+  pen.font = '10px system-ui, sans-serif';
+  pen.textAlign = 'center';
+  for (let i = first; last >= i; i++) {
+    const x = Math.round(x_of(request.time[i])), below = request.kind[i] === FREE ? 1 : 0, size = mark_high(i);
+    pen.fillStyle = colour(request.kind[i] > USE ? '--limit' : stream_colour(i));
+    if (request.kind[i] === USE) pen.fillRect(x - 1, middle - 1, 3, 3);
+    else pen.fillRect(x - 1, below ? middle + 1 : middle - size, 2, size);
+    const half = pen.measureText(size_name(i)).width / 2 + 3;
+    if (!sizes || clear[below] > x - half) continue;
+    clear[below] = x + half;
+    pen.textBaseline = below ? 'top' : 'bottom';
+    pen.fillText(size_name(i), x, below ? middle + 1 + size : middle - size);
   }
-  return covered;
 }
+
+// How many bytes were given and freed in each pixel.
+function draw_traffic(pen, colour, middle) {
+  const given = [], returned = [];
+  for (let x = 0, at = last_upto(request.time, from) + 1; wide > x; x++) {
+    const next = last_upto(request.time, ns_of(x + 1)) + 1;
+    given.push(request.given[next] - request.given[at]);
+    returned.push(request.returned[next] - request.returned[at]);
+    at = next;
+  }
+  const scale = (REQUESTS_HIGH / 2 - 1) / Math.max(largest(given), largest(returned), 1);
+  pen.fillStyle = colour('--live');
+  for (let x = 0; given.length > x; x++) {
+    pen.fillRect(x, middle - given[x] * scale, 1, given[x] * scale);
+    pen.fillRect(x, middle + 1, 1, returned[x] * scale);
+  }
+}
+
+function draw_requests(pen, colour, y) {
+  if (kept === 0) return y;
+  const shown = shown_requests(), single = one_by_one(shown), middle = y + LABEL + REQUESTS_HIGH / 2;
+  draw_label(pen, colour, single ? 'requests: allocs up, frees down' : 'bytes allocated and freed (zoom in for single requests)', y);
+  pen.fillStyle = colour('--grid');
+  pen.fillRect(0, middle, wide, 1);
+  if (single) draw_single_requests(pen, colour, middle, shown); else draw_traffic(pen, colour, middle);
+  return y + LABEL + REQUESTS_HIGH + GAP;
+}
+
+// ---- rows
 
 // Bars that are told apart are drawn as they are; where they fall together, how dark it is says how busy.
 function draw_row(pen, colour, row, y) {
@@ -209,22 +249,30 @@ function draw_row(pen, colour, row, y) {
   pen.fillStyle = colour('--grid');
   pen.fillRect(0, y, wide, BAR);
   pen.fillStyle = colour(row.colour);
-  const covered = cover(row);
-  const shade = (pixel) => covered[pixel] > 0 ? Math.max(.15, Math.min(1, Math.ceil(covered[pixel] * 10) / 10)) : 0;
-  for (let pixel = 0, next; pixel < wide; pixel = next) {
-    const alpha = shade(pixel);
-    for (next = pixel + 1; next < wide && shade(next) === alpha; next++);
-    if (alpha === 0) continue;
-    pen.globalAlpha = alpha;
-    pen.fillRect(pixel, y, next - pixel, BAR);
+  const scale = wide / (to - from), shades = new Float64Array(Math.ceil(wide));
+  for (let pixel = 0, before = busy_until(row, from); shades.length > pixel; pixel++) {
+    const now = busy_until(row, ns_of(pixel + 1)), share = (now - before) * scale;
+    shades[pixel] = share > 1e-9 ? Math.max(.15, Math.min(1, Math.ceil(share * 10 - 1e-6) / 10)) : 0;
+    before = now;
+  }
+  for (let pixel = 0, next; shades.length > pixel; pixel = next) {
+    for (next = pixel + 1; shades.length > next && shades[next] === shades[pixel]; next++);
+    pen.globalAlpha = shades[pixel];
+    if (shades[pixel] > 0) pen.fillRect(pixel, y, next - pixel, BAR);
   }
   pen.globalAlpha = 1;
-  const scale = wide / (to - from);
+  draw_borders(pen, colour, row, y, scale);
+  return y + BAR + GAP;
+}
+
+// Between bars that touch.
+function draw_borders(pen, colour, row, y, scale) {
+  const first = Math.max(last_upto(row.start, from), 1), last = last_upto(row.start, to);
+  if (last - first > wide / 6) return;
   pen.fillStyle = colour('--card');
-  for (let i = Math.max(last_upto(row.start, from), 1); i < row.start.length && to >= row.start[i]; i++)
-    if ((row.stop[i] - row.start[i]) * scale > 6 && (row.start[i] - row.stop[i - 1]) * scale < 1)
+  for (let i = first; last >= i; i++)
+    if ((row.stop[i] - row.start[i]) * scale > 6 && 1 > (row.start[i] - row.stop[i - 1]) * scale)
       pen.fillRect(Math.round((row.start[i] - from) * scale), y, 1, BAR);
-  return y + BAR + 3;
 }
 
 function draw_axis(pen, colour, y) {
@@ -275,21 +323,27 @@ function draw_marks(pen, colour, bottom) {
   pen.fillText(text, x + (right ? -7 : 7), HEAD + 12);
 }
 
+// ---- all of it
+
 function measure() {
   wide = Math.max(canvas.clientWidth, 50);
   memory_high = wide > 520 ? 260 : 190;
-  high = memory_high + 6 + kinds.length * (LABEL + TICK + 3) + rows.length * (LABEL + BAR + 3) + AXIS;
+  high = memory_high + 6 + (most_stranded > 0 ? LABEL + STRANDED_HIGH + GAP : 0) + kinds.length * (LABEL + TICK + GAP) +
+    (kept > 0 ? LABEL + REQUESTS_HIGH + GAP : 0) + rows.length * (LABEL + BAR + GAP) + AXIS;
 }
 
 function draw() {
   measure();
   const ratio = window.devicePixelRatio || 1, pen = canvas.getContext('2d'), colour = colours();
+  const level = level_for((to - from) / wide);
   canvas.style.height = high + 'px';
   canvas.width = Math.round(wide * ratio);
   canvas.height = Math.round(high * ratio);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  draw_memory(pen, colour);
-  let y = draw_ticks(pen, colour, memory_high + 6);
+  draw_memory(pen, colour, level);
+  let y = draw_stranded(pen, colour, level, memory_high + 6);
+  y = draw_ticks(pen, colour, y);
+  y = draw_requests(pen, colour, y);
   for (const row of rows) y = draw_row(pen, colour, row, y);
   draw_axis(pen, colour, y);
   draw_marks(pen, colour, y);
@@ -302,130 +356,3 @@ let drawing = 0;
 function redraw() {
   if (drawing === 0) drawing = requestAnimationFrame(() => { drawing = 0; draw(); });
 }
-
-// ---- the pointer
-
-function line(table, name, value) {
-  const row = document.createElement('tr'), head = document.createElement('th'), cell = document.createElement('td');
-  head.textContent = name;
-  cell.textContent = value;
-  row.append(head, cell);
-  table.append(row);
-}
-
-function fill_tip(ns) {
-  const table = document.createElement('table'), at = last_upto(time, ns), turn = last_upto(iterations, ns);
-  line(table, 'time', duration(ns, 3));
-  if (turn >= 0) line(table, 'iteration', String((turn + 1) * run.iterations_in_one));
-  if (at >= 0) {
-    line(table, 'live', bytes(live[at]));
-    idle.forEach((layer, k) => {
-      if (layer[at] > 0) line(table, 'idle, ' + (k < run.idle.length ? run.idle[k] : 'others'), bytes(layer[at]));
-    });
-    if (run.capacity_bytes > 0) line(table, 'held', bytes(held[at]));
-    const tick = ticks.get(at), near = (to - from) / wide * 4;
-    if (tick && near >= Math.abs(ns - time[at])) {
-      if (tick[1] > 0) line(table, 'memory calls', String(tick[1]));
-      if (tick[2] > 0) line(table, 'pages moved', tick[2] + ', ' + bytes(tick[3] / UNIT));
-      if (tick[4] > 0) line(table, 'device waits', String(tick[4]));
-      if (tick[5] > 0) line(table, 'host waits', tick[5] + ', ' + duration(tick[6], 1));
-    }
-  }
-  for (const row of rows) {
-    const bar = last_upto(row.start, ns);
-    if (bar >= 0 && row.stop[bar] > ns)
-      line(table, row.name, duration(row.stop[bar] - row.start[bar], 1) + (row.busy[bar] < .995 ? ', ' + Math.round(100 * row.busy[bar]) + ' % busy' : ''));
-  }
-  tip.replaceChildren(table);
-}
-
-function show_tip(ns) {
-  pointed = Math.min(Math.max(ns, from), to);
-  fill_tip(pointed);
-  const x = x_of(pointed);
-  tip.hidden = false;
-  tip.style.left = x > wide / 2 ? '' : (x + 10) + 'px';
-  tip.style.right = x > wide / 2 ? (wide - x + 10) + 'px' : '';
-  redraw();
-}
-
-function hide_tip() {
-  pointed = null;
-  tip.hidden = true;
-  redraw();
-}
-
-// ---- zoom and move
-
-function look_at(begin, span) {
-  span = Math.min(Math.max(span, Math.min(LEAST_SPAN, end)), end);
-  from = Math.min(Math.max(begin, 0), end - span);
-  to = from + span;
-  redraw();
-}
-
-function zoom(factor, share) {
-  const span = Math.min(Math.max((to - from) * factor, Math.min(LEAST_SPAN, end)), end);
-  look_at(from + share * (to - from - span), span);
-}
-
-const share_of = (event) => (event.clientX - canvas.getBoundingClientRect().left) / wide;
-const fingers = new Map();
-let dragged = false;
-
-canvas.addEventListener('wheel', (event) => {
-  event.preventDefault();
-  if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) look_at(from + event.deltaX / wide * (to - from), to - from);
-  else zoom(Math.pow(1.0015, event.deltaY * (event.deltaMode === 1 ? 16 : 1)), share_of(event));
-  hide_tip();
-}, { passive: false });
-
-canvas.addEventListener('pointerdown', (event) => {
-  fingers.set(event.pointerId, event.clientX);
-  canvas.setPointerCapture(event.pointerId);
-  dragged = false;
-});
-
-canvas.addEventListener('pointermove', (event) => {
-  if (!fingers.has(event.pointerId)) {
-    show_tip(from + share_of(event) * (to - from));
-    return;
-  }
-  const before = [...fingers.values()], moved = event.clientX - fingers.get(event.pointerId);
-  fingers.set(event.pointerId, event.clientX);
-  const now = [...fingers.values()];
-  if (Math.abs(moved) > 0) dragged = true;
-  if (now.length === 1) look_at(from - moved / wide * (to - from), to - from);
-  if (now.length === 2) {
-    const apart = Math.max(Math.abs(before[0] - before[1]), 1), now_apart = Math.max(Math.abs(now[0] - now[1]), 1);
-    zoom(apart / now_apart, ((now[0] + now[1]) / 2 - canvas.getBoundingClientRect().left) / wide);
-  }
-  hide_tip();
-});
-
-const lift = (event) => {
-  fingers.delete(event.pointerId);
-  if (!dragged && event.type === 'pointerup') show_tip(from + share_of(event) * (to - from));
-};
-canvas.addEventListener('pointerup', lift);
-canvas.addEventListener('pointercancel', lift);
-canvas.addEventListener('pointerleave', (event) => { if (event.pointerType === 'mouse') hide_tip(); });
-canvas.addEventListener('dblclick', () => look_at(0, end));
-canvas.addEventListener('keydown', (event) => {
-  const step = (to - from) / 100;
-  const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (event.key === '+' || event.key === '=') zoom(.5, .5);
-  else if (event.key === '-') zoom(2, .5);
-  else if (event.key === '0') look_at(0, end);
-  else if (event.key === 'Escape') hide_tip();
-  else if (way === undefined) return;
-  else if (event.shiftKey || pointed === null) look_at(from + way * 10 * step, to - from);
-  else show_tip(pointed + way * step);
-  event.preventDefault();
-});
-document.getElementById('in').addEventListener('click', () => zoom(.5, .5));
-document.getElementById('out').addEventListener('click', () => zoom(2, .5));
-document.getElementById('all').addEventListener('click', () => look_at(0, end));
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-new ResizeObserver(redraw).observe(stage);
-draw();

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page: what the run came to, the picture's place, and its data. The script (timeline.js) draws. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "timeline_inside.h"
 #include "tools/page/page.h"
 
-/* Made from timeline.css and timeline.js when the program is built. */
-extern const char timeline_css[], timeline_js[];
+/* Made from timeline.css and the scripts when the program is built. */
+extern const char timeline_css[], timeline_data_js[], timeline_js[], timeline_hand_js[];
 
-enum { COLOURS = 8 /* as page.css has them; the last is that of streams without one */, MOST_ROWS = 48 };
-
-/* What the page says of the streams: which have rows, and in which colours they are. */
-struct legend {
-    uint8_t *colour; /* by row */
-    uint32_t *shown; /* the rows, by number */
-    uint32_t shown_count, left_out;
-    uint32_t coloured[COLOURS - 1], coloured_count; /* streams with a colour and idle bytes, in its order */
-};
+enum { MOST_ROWS = 48 };
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
@@ -34,226 +25,13 @@ static void put_time(uint64_t ns, FILE *out) {
     const double us = (double)ns / 1e3;
     const double shown = us >= 1e6 ? us / 1e6 : us >= 1e3 ? us / 1e3 : us;
     fprintf(out, "%.*f<small> %s</small>",
-            shown >= 100  ? 0
-            : shown >= 10 ? 1
-                          : 2,
+            shown >= 100 || ns == 0 ? 0
+            : shown >= 10           ? 1
+                                    : 2,
             shown,
             us >= 1e6   ? "s"
             : us >= 1e3 ? "ms"
                         : "us");
-}
-
-static const char *stream_name(const struct run *run, uint32_t stream, char *text, size_t room) {
-    if (stream == run->trace->stream_count)
-        snprintf(text, room, "host waits");
-    else if (run->trace->stream_names[stream][0] != '\0')
-        snprintf(text, room, "%s", run->trace->stream_names[stream]);
-    else
-        snprintf(text, room, "stream %" PRIu64, run->trace->stream_ids[stream]);
-    return text;
-}
-
-static const char *file_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-static void allocator_name(const struct setup *setup, char *text, size_t room) {
-    switch (setup->target) {
-    case TARGET_POOL:
-        snprintf(text, room, "weir, policy %s", setup->policy);
-        return;
-    case TARGET_PLUGIN:
-        snprintf(text, room, "%s", file_name(setup->library));
-        return;
-    case TARGET_FREE:
-        snprintf(text, room, "an allocator that costs nothing");
-        return;
-    case TARGET_FLUID:
-        snprintf(text, room, "no fragmentation, waiting for pending uses only");
-        return;
-    }
-}
-
-/* ---- the legend ------------------------------------------------------------------------------------------------- */
-
-static uint64_t most_idle(const struct timeline *timeline, uint32_t stream) {
-    const uint32_t slot = timeline_slot(timeline, stream);
-    uint64_t most = 0;
-    if (slot >= TIMELINE_SLOTS) return 0;
-    for (uint32_t i = 0; i < timeline->column_count; i++)
-        if (timeline->columns[i].idle[slot] > most) most = timeline->columns[i].idle[slot];
-    return most;
-}
-
-/* The row that has most of it and is not `taken` yet; row_count: none has any. */
-static uint32_t next_most(const struct timeline *timeline, const uint64_t *amount, const uint8_t *taken) {
-    uint32_t most = timeline->row_count;
-    for (uint32_t i = 0; i < timeline->row_count; i++)
-        if (!taken[i] && amount[i] > 0 && (most == timeline->row_count || amount[i] > amount[most])) most = i;
-    return most;
-}
-
-/* Colours go to the streams with most idle bytes, then to the busiest. */
-static void give_colours(const struct run *run, struct legend *legend, uint64_t *amount, uint8_t *taken) {
-    const struct timeline *timeline = run->timeline;
-    const uint32_t streams = run->trace->stream_count;
-    uint32_t given = 0;
-    memset(legend->colour, COLOURS - 1, timeline->row_count);
-    for (uint32_t i = 0; i < streams; i++) amount[i] = most_idle(timeline, i);
-    amount[streams] = 0; /* the host has none */
-    for (uint32_t i; given < COLOURS - 1 && (i = next_most(timeline, amount, taken)) < streams; given++) {
-        taken[i] = 1;
-        legend->colour[i] = (uint8_t)given;
-        legend->coloured[legend->coloured_count++] = i;
-    }
-    for (uint32_t i = 0; i < streams; i++) amount[i] = timeline->rows[i].busy_ns;
-    for (uint32_t i; given < COLOURS - 1 && (i = next_most(timeline, amount, taken)) < streams; given++) {
-        taken[i] = 1;
-        legend->colour[i] = (uint8_t)given;
-    }
-}
-
-static void choose_rows(const struct run *run, struct legend *legend, uint64_t *amount, uint8_t *taken) {
-    const struct timeline *timeline = run->timeline;
-    uint32_t with_bars = 0, chosen = 0;
-    memset(taken, 0, timeline->row_count);
-    for (uint32_t i = 0; i < timeline->row_count; i++)
-        amount[i] = timeline->rows[i].count > 0 ? timeline->rows[i].busy_ns + 1 : 0;
-    for (uint32_t i = 0; i < timeline->row_count; i++) with_bars += amount[i] > 0;
-    for (uint32_t i; chosen < MOST_ROWS && (i = next_most(timeline, amount, taken)) < timeline->row_count; chosen++)
-        taken[i] = 1;
-    for (uint32_t i = 0; i < timeline->row_count; i++)
-        if (taken[i]) legend->shown[legend->shown_count++] = i;
-    legend->left_out = with_bars - legend->shown_count;
-}
-
-static bool make_legend(const struct run *run, struct legend *legend) {
-    const uint32_t rows = run->timeline->row_count;
-    uint64_t *amount = calloc(rows, sizeof *amount);
-    uint8_t *taken = calloc(rows, 1);
-    *legend = (struct legend){.colour = calloc(rows, 1), .shown = calloc(rows, sizeof *legend->shown)};
-    const bool made = amount != NULL && taken != NULL && legend->colour != NULL && legend->shown != NULL;
-    if (made) {
-        give_colours(run, legend, amount, taken);
-        choose_rows(run, legend, amount, taken);
-    }
-    free(amount);
-    free(taken);
-    return made;
-}
-
-/* ---- data ------------------------------------------------------------------------------------------------------- */
-
-/* An array of numbers, each as its difference to the one before. */
-#define PUT_DELTAS(out, key, count, value)                                                                             \
-    do {                                                                                                               \
-        int64_t before = 0;                                                                                            \
-        fprintf((out), "\"%s\":[", (key));                                                                             \
-        for (uint32_t i = 0; i < (count); i++) {                                                                       \
-            const int64_t now = (int64_t)(value);                                                                      \
-            fprintf((out), "%s%" PRId64, i > 0 ? "," : "", now - before);                                              \
-            before = now;                                                                                              \
-        }                                                                                                              \
-        fputs("],\n", (out));                                                                                          \
-    } while (0)
-
-/* Idle bytes of streams that have no colour. */
-static uint64_t idle_of_others(const struct timeline *timeline, const struct legend *legend,
-                               const struct column *column) {
-    uint64_t sum = 0;
-    for (uint32_t s = 0; s < TIMELINE_SLOTS; s++) sum += column->idle[s];
-    for (uint32_t i = 0; i < legend->coloured_count; i++)
-        sum -= column->idle[timeline_slot(timeline, legend->coloured[i])];
-    return sum;
-}
-
-/* In units of 512 bytes. */
-static void put_memory(const struct timeline *timeline, const struct legend *legend, FILE *out) {
-    const struct column *columns = timeline->columns;
-    const uint32_t count = timeline->column_count;
-    PUT_DELTAS(out, "time", count, columns[i].ns);
-    PUT_DELTAS(out, "live", count, columns[i].live / 512);
-    PUT_DELTAS(out, "held", count, columns[i].held / 512);
-    for (uint32_t k = 0; k < legend->coloured_count; k++) {
-        char key[32];
-        const uint32_t slot = timeline_slot(timeline, legend->coloured[k]);
-        snprintf(key, sizeof key, "idle%u", k);
-        PUT_DELTAS(out, key, count, columns[i].idle[slot] / 512);
-    }
-    PUT_DELTAS(out, "idle_others", count, idle_of_others(timeline, legend, &columns[i]) / 512);
-}
-
-/* [column, memory calls, page moves, moved bytes, device waits, host waits, ns], where there was any of it. */
-static void put_ticks(const struct timeline *timeline, FILE *out) {
-    const char *separator = "";
-    fputs("\"ticks\":[", out);
-    for (uint32_t i = 0; i < timeline->column_count; i++) {
-        const struct column *column = &timeline->columns[i];
-        if (column->memory_calls + column->page_moves + column->device_waits + column->host_waits == 0) continue;
-        fprintf(out, "%s[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", separator, i,
-                column->memory_calls, column->page_moves, column->moved_bytes, column->device_waits, column->host_waits,
-                column->host_wait_ns);
-        separator = ",";
-    }
-    fputs("],\n", out);
-}
-
-/* Bars as [gap since the one before, length, per cent of it that is busy, ...]. */
-static void put_row(const struct run *run, const struct legend *legend, uint32_t number, FILE *out) {
-    const struct row *row = &run->timeline->rows[number];
-    char name[64];
-    uint64_t end = 0;
-    fputs("{\"name\":", out);
-    page_json(stream_name(run, number, name, sizeof name), out);
-    fprintf(out, ",\"colour\":%d,\"host\":%s,\"busy_ns\":%" PRIu64 ",\"bars\":[", legend->colour[number],
-            number == run->trace->stream_count ? "true" : "false", row->busy_ns);
-    for (uint32_t i = 0; i < row->count; i++) {
-        const struct bar *bar = &row->bars[i];
-        const uint64_t length = bar->end - bar->start;
-        const double busy = length > 0 ? 100.0 * (double)bar->busy / (double)length : 100.0;
-        fprintf(out, "%s%" PRId64 ",%" PRIu64 ",%.3g", i > 0 ? "," : "", (int64_t)(bar->start - end), length, busy);
-        end = bar->end;
-    }
-    fputs("]}", out);
-}
-
-static uint64_t end_of(const struct run *run, const struct outcome *outcome) {
-    uint64_t end = run->timeline->last_ns > outcome->run_ns ? run->timeline->last_ns : outcome->run_ns;
-    for (uint32_t i = 0; i < run->timeline->row_count; i++) {
-        const struct row *row = &run->timeline->rows[i];
-        if (row->count > 0 && row->bars[row->count - 1].end > end) end = row->bars[row->count - 1].end;
-    }
-    return end;
-}
-
-static bool has_capacity(const struct run *run) { return run->setup->target != TARGET_FREE; }
-
-static void put_data(const struct run *run, const struct legend *legend, const struct outcome *outcome, FILE *out) {
-    const struct timeline *timeline = run->timeline;
-    const bool failed = outcome->ending != ENDED_COMPLETED;
-    fputs("<script type=\"application/json\" id=\"run\">{\"format\":\"weir-timeline 1\",\n", out);
-    fprintf(out, "\"end_ns\":%" PRIu64 ",\"capacity_bytes\":%" PRIu64 ",\"failed\":%s,\"failed_line\":%u,\n",
-            end_of(run, outcome), has_capacity(run) ? (uint64_t)run->device->capacity_bytes : 0,
-            failed ? "true" : "false", outcome->failed_line);
-    fprintf(out, "\"asked_bytes\":%" PRIu64 ",\"failed_ns\":%" PRIu64 ",\"iterations_in_one\":%u,\n",
-            failed && timeline->last != NULL && timeline->last->kind <= OP_REFUSED ? timeline->last->bytes : 0,
-            failed ? timeline->last_ns : 0, timeline->iterations_in_one);
-    PUT_DELTAS(out, "iterations", timeline->iteration_count, timeline->iterations[i]);
-    put_memory(timeline, legend, out);
-    put_ticks(timeline, out);
-    fputs("\"idle\":[", out);
-    for (uint32_t i = 0; i < legend->coloured_count; i++) {
-        char name[64];
-        if (i > 0) fputc(',', out);
-        page_json(stream_name(run, legend->coloured[i], name, sizeof name), out);
-    }
-    fputs("],\n\"rows\":[", out);
-    for (uint32_t i = 0; i < legend->shown_count; i++) {
-        if (i > 0) fputs(",\n", out);
-        put_row(run, legend, legend->shown[i], out);
-    }
-    fputs("]}</script>\n", out);
 }
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
@@ -271,14 +49,14 @@ static void put_chip(const struct outcome *outcome, FILE *out) {
 static void put_header(const struct run *run, const struct outcome *outcome, FILE *out) {
     const struct setup *setup = run->setup;
     char allocator[600];
-    allocator_name(setup, allocator, sizeof allocator);
+    timeline_allocator_name(setup, allocator, sizeof allocator);
     fputs("<body>\n<header>\n<p class=\"brand\">weir-replay</p>\n<h1>", out);
-    page_text(setup->trace_name != NULL ? file_name(setup->trace_name) : "A trace", out);
+    page_text(timeline_trace_name(setup), out);
     fputs("</h1>\n<p>", out);
     put_chip(outcome, out);
     fputs(" with ", out);
     page_text(allocator, out);
-    if (has_capacity(run)) {
+    if (timeline_has_capacity(run)) {
         fputs(", on a device of ", out);
         put_bytes(run->device->capacity_bytes, out);
     }
@@ -307,25 +85,23 @@ static void put_count(uint64_t count, const char *what, FILE *out) {
     end_tile(what, out);
 }
 
-static uint64_t most_live(const struct timeline *timeline) {
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < timeline->column_count; i++)
-        if (timeline->columns[i].live > most) most = timeline->columns[i].live;
-    return most;
-}
-
 static void put_tiles(const struct run *run, const struct outcome *outcome, FILE *out) {
     fputs("<ul class=\"tiles\">\n", out);
     begin_tile(out);
-    put_bytes(most_live(run->timeline), out);
+    put_bytes(run->timeline->live.bytes, out);
     end_tile("live at the peak", out);
     if (outcome->peak_held_bytes != NOT_KNOWN) {
         begin_tile(out);
         put_bytes(outcome->peak_held_bytes, out);
         end_tile("held at the peak", out);
     }
+    if (run->timeline->tells_idle) {
+        begin_tile(out);
+        put_bytes(run->timeline->stranded.bytes, out);
+        end_tile("stranded at the peak", out);
+    }
     begin_tile(out);
-    put_time(end_of(run, outcome), out);
+    put_time(timeline_end_ns(run, outcome), out);
     end_tile("to the end of all work", out);
     if (outcome->host_wait_ns != NOT_KNOWN) {
         begin_tile(out);
@@ -350,11 +126,14 @@ static void put_legend(const struct run *run, const struct legend *legend, FILE 
     put_swatch("live", "live", out);
     for (uint32_t i = 0; i < legend->coloured_count; i++) {
         snprintf(class, sizeof class, "c%u idle", i);
-        snprintf(text, sizeof text, "idle on %s", stream_name(run, legend->coloured[i], name, sizeof name));
+        snprintf(text, sizeof text, "idle on %s", timeline_row_name(run, legend->coloured[i], name, sizeof name));
         put_swatch(class, text, out);
     }
     if (run->timeline->has_idle) put_swatch("c7 idle", "idle on others", out);
     if (run->timeline->holds) put_swatch("rest", run->timeline->has_idle ? "held otherwise" : "held, not live", out);
+    if (run->timeline->tells_idle)
+        put_swatch("stranded", "stranded: idle on other streams when a request was short of memory", out);
+    if (timeline_has_capacity(run)) put_swatch("capacity", "capacity of the device", out);
     fputs("</ul>\n", out);
 }
 
@@ -363,6 +142,21 @@ static void put_report(const struct outcome *outcome, FILE *out) {
     fputs("<h2>What filled the device</h2>\n<pre class=\"report\" tabindex=\"0\">", out);
     page_text(outcome->report, out);
     fputs("</pre>\n", out);
+}
+
+/* Which requests are there one by one. */
+static void put_kept_note(const struct requests *requests, FILE *out) {
+    uint64_t kept = 0;
+    for (unsigned i = 0; i < requests->part_count; i++) kept += requests->parts[i].count;
+    if (kept == 0) return;
+    fprintf(
+        out,
+        "<p class=\"note\">Zoomed in, requests are shown one by one, with size, stream and line of the trace; n and "
+        "p go to the next and the one before");
+    if (requests->dropped > 0)
+        fprintf(out, ": the last %" PRIu64 " of them. The %" PRIu64 " before are there as intervals", kept,
+                requests->dropped);
+    fputs(".</p>\n", out);
 }
 
 static void put_figure(const struct run *run, const struct legend *legend, FILE *out) {
@@ -374,10 +168,11 @@ static void put_figure(const struct run *run, const struct legend *legend, FILE 
         "<button type=\"button\" id=\"in\" aria-label=\"zoom in\">+</button>"
         "<button type=\"button\" id=\"all\">whole run</button></div>\n"
         "<div class=\"stage\" id=\"stage\"><canvas id=\"canvas\" tabindex=\"0\" role=\"img\" aria-label=\"Memory over "
-        "time, stacked: live, idle by stream; below it the work of each stream\"></canvas>"
-        "<div class=\"tip\" id=\"tip\" hidden=\"hidden\"></div></div>\n",
+        "time, stacked: live, idle by stream; below it what was stranded, the requests and the work of each "
+        "stream\"></canvas><div class=\"tip\" id=\"tip\" hidden=\"hidden\"></div></div>\n",
         out);
     put_legend(run, legend, out);
+    put_kept_note(&run->timeline->requests, out);
     if (legend->left_out > 0)
         fprintf(out, "<p class=\"note\">The %u streams with least work have no rows.</p>\n", legend->left_out);
     if (run->timeline->iterations_in_one > 1)
@@ -385,19 +180,23 @@ static void put_figure(const struct run *run, const struct legend *legend, FILE 
     fputs("<noscript><p class=\"note\">The picture needs its script.</p></noscript>\n</figure>\n", out);
 }
 
-void timeline_page(struct run *run, const struct outcome *outcome, FILE *out) {
+static void put_page(const struct run *run, const struct legend *legend, const struct outcome *outcome, FILE *out) {
+    page_head("weir-replay: timeline", timeline_css, out);
+    put_header(run, outcome, out);
+    fputs("<main>\n", out);
+    put_tiles(run, outcome, out);
+    put_figure(run, legend, out);
+    put_report(outcome, out);
+    fputs("</main>\n", out);
+    timeline_data(run, legend, outcome, out);
+    fprintf(out, "<script>//<![CDATA[\n%s%s%s//]]></script>\n</body>\n</html>\n", timeline_data_js, timeline_js,
+            timeline_hand_js);
+}
+
+bool timeline_page(const struct run *run, const struct outcome *outcome, FILE *out) {
     struct legend legend;
-    if (make_legend(run, &legend)) {
-        page_head("weir-replay: timeline", timeline_css, out);
-        put_header(run, outcome, out);
-        fputs("<main>\n", out);
-        put_tiles(run, outcome, out);
-        put_figure(run, &legend, out);
-        put_report(outcome, out);
-        fputs("</main>\n", out);
-        put_data(run, &legend, outcome, out);
-        fprintf(out, "<script>//<![CDATA[\n%s//]]></script>\n</body>\n</html>\n", timeline_js);
-    }
-    free(legend.colour);
-    free(legend.shown);
+    const bool made = legend_make(run, MOST_ROWS, &legend);
+    if (made) put_page(run, &legend, outcome, out);
+    legend_free(&legend);
+    return made;
 }

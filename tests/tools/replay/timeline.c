@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a run: what it shows is what happened, it stays small whatever the trace's length, what a trace says
  * can't break it, and drawing it changes nothing. */
-#include <jansson.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
+#include "page_read.h"
 #include "support.h"
 
 static char page_path[] = "/tmp/weir_timeline_test_XXXXXX";
@@ -29,77 +28,6 @@ static struct setup setup_drawn(const struct trace *trace, size_t bytes) {
     return setup;
 }
 
-/* ---- reading the page ------------------------------------------------------------------------------------------- */
-
-static char *read_page(void) {
-    FILE *file = fopen(page_path, "r");
-    struct stat info;
-    assert_non_null(file);
-    assert_int_equal(fstat(fileno(file), &info), 0);
-    char *text = calloc(1, (size_t)info.st_size + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, (size_t)info.st_size, file), info.st_size);
-    fclose(file);
-    return text;
-}
-
-/* The data in the page, as a browser would find it: up to the first end of the element. */
-static json_t *data_of(const char *page) {
-    static const char opening[] = "<script type=\"application/json\" id=\"run\">";
-    const char *begin = strstr(page, opening);
-    assert_non_null(begin);
-    begin += strlen(opening);
-    const char *end = strstr(begin, "</script");
-    assert_non_null(end);
-    json_error_t error;
-    json_t *data = json_loadb(begin, (size_t)(end - begin), 0, &error);
-    if (data == NULL) fail_msg("line %d: %s", error.line, error.text);
-    return data;
-}
-
-static json_t *page_data(void) {
-    char *page = read_page();
-    json_t *data = data_of(page);
-    free(page);
-    return data;
-}
-
-static json_int_t number(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    assert_true(json_is_integer(value));
-    return json_integer_value(value);
-}
-
-/* An array of differences: its largest value, or its last. */
-static json_int_t summed(const json_t *data, const char *key, bool last) {
-    json_int_t sum = 0, most = 0;
-    size_t i;
-    json_t *value;
-    json_array_foreach(json_object_get(data, key), i, value) {
-        sum += json_integer_value(value);
-        if (sum > most) most = sum;
-    }
-    return last ? sum : most;
-}
-
-static const json_t *row_of(const json_t *data, const char *name) {
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(data, "rows"), i, row) {
-        if (strcmp(json_string_value(json_object_get(row, "name")), name) == 0) return row;
-    }
-    fail_msg("no row \"%s\"", name);
-    return NULL;
-}
-
-static json_int_t bar(const json_t *row, size_t index) {
-    return json_integer_value(json_array_get(json_object_get(row, "bars"), index));
-}
-
-static double percent(const json_t *row, size_t index) {
-    return json_number_value(json_array_get(json_object_get(row, "bars"), index));
-}
-
 /* ---- what it shows ---------------------------------------------------------------------------------------------- */
 
 static const char step[] = "# stream 0 compute\n# stream 5 gather\n"
@@ -112,14 +40,47 @@ static void the_page_holds_what_happened(void **state) {
     const struct setup setup = setup_drawn(&trace, 64 * MIB);
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
-    json_t *data = page_data();
-    assert_int_equal(number(data, "capacity_bytes"), 64 * MIB);
-    assert_int_equal(number(data, "end_ns"), outcome->run_ns);
-    assert_int_equal(summed(data, "live", false) * 512, 12 * MIB);
-    assert_int_equal(summed(data, "live", true), 0);
-    assert_int_equal(summed(data, "held", false) * 512, outcome->peak_held_bytes);
-    assert_int_equal(json_array_size(json_object_get(data, "iterations")), 3);
-    json_decref(data);
+    struct page page = page_read(page_path);
+    int64_t most_held = 0;
+    for (size_t i = 0; i < page.sample_count; i++)
+        if (page.samples[i].held > most_held) most_held = page.samples[i].held;
+    assert_int_equal(page_number(page.data, "capacity_bytes"), 64 * MIB);
+    assert_int_equal(page_number(page.data, "end_ns"), outcome->run_ns);
+    assert_int_equal(page_most_live(&page), 12 * MIB);
+    assert_int_equal(page.samples[page.sample_count - 1].live, 0);
+    assert_int_equal(most_held, outcome->peak_held_bytes);
+    assert_int_equal(json_array_size(json_object_get(page.data, "iterations")), 3);
+    page_free(&page);
+    trace_free(&trace);
+}
+
+/* Lines count from 1, the first is the format's. */
+static void requests_are_there_one_by_one(void **state) {
+    (void)state;
+    struct trace trace =
+        trace_of("# stream 7 side\np 1 4096 7\nm 2 5000 0\nk 0 10\n\nm 3 8388608 7\nu 3 0\nf 3\nf 1\nf 2 7\n");
+    const struct setup setup = setup_drawn(&trace, 64 * MIB);
+    static const struct shown expected[] = {
+        {.kind = 0, .line = 4, .stream = 1, .bytes = 5000, .live = 9096},
+        {.kind = 0, .line = 7, .stream = 0, .bytes = 8388608, .live = 8397704},
+        {.kind = 2, .line = 8, .stream = 1, .bytes = 0, .live = 8397704},
+        {.kind = 1, .line = 9, .stream = 0, .bytes = 8388608, .live = 9096},
+        {.kind = 1, .line = 10, .stream = 0, .bytes = 4096, .live = 5000},
+        {.kind = 1, .line = 11, .stream = 0, .bytes = 5000, .live = 0},
+    };
+    assert_completed(run_it(&setup));
+    struct page page = page_read(page_path);
+    assert_int_equal(page.sample_count, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < page.sample_count; i++) {
+        const struct shown *is = &page.samples[i];
+        assert_true(is->single);
+        assert_int_equal(is->kind, expected[i].kind);
+        assert_int_equal(is->line, expected[i].line);
+        assert_int_equal(is->stream, expected[i].stream);
+        assert_int_equal(is->bytes, expected[i].bytes);
+        assert_int_equal(is->live, expected[i].live);
+    }
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -127,29 +88,24 @@ static void work_is_where_it_ran_and_waits_where_the_host_waited(void **state) {
     (void)state;
     struct trace trace = trace_of(step);
     const struct setup setup = setup_drawn(&trace, 64 * MIB);
+    size_t gathers, computes;
     assert_completed(run_it(&setup));
-    json_t *data = page_data();
-    const json_t *gather = row_of(data, "gather"), *compute = row_of(data, "compute");
-    assert_int_equal(number(gather, "busy_ns"), 400000);
-    assert_int_equal(bar(gather, 1), 400000); /* its length */
-    assert_int_equal(number(compute, "busy_ns"), 2000000);
-    assert_int_equal(json_array_size(json_object_get(compute, "bars")), 6); /* two bars */
-    assert_true(bar(compute, 0) >= bar(gather, 0) + bar(gather, 1));        /* it waited for the other */
-    const json_t *host = row_of(data, "host waits");
+    struct page page = page_read(page_path);
+    const json_t *gather = page_row(&page, "gather"), *compute = page_row(&page, "compute");
+    struct shown_bar *gathered = page_bars(gather, &gathers), *computed = page_bars(compute, &computes);
+    assert_int_equal(page_number(gather, "busy_ns"), 400000);
+    assert_int_equal(gathers, 1);
+    assert_int_equal(gathered[0].end - gathered[0].start, 400000);
+    assert_int_equal(page_number(compute, "busy_ns"), 2000000);
+    assert_int_equal(computes, 2);
+    assert_true(computed[0].start >= gathered[0].end); /* it waited for the other */
+    const json_t *host = page_row(&page, "host waits");
     assert_true(json_is_true(json_object_get(host, "host")));
-    assert_true(number(host, "busy_ns") > 1000000);
-    json_decref(data);
+    assert_true(page_number(host, "busy_ns") > 1000000);
+    free(gathered);
+    free(computed);
+    page_free(&page);
     trace_free(&trace);
-}
-
-static json_int_t tick_sum(const json_t *data, size_t member) {
-    json_int_t sum = 0;
-    size_t i;
-    json_t *tick;
-    json_array_foreach(json_object_get(data, "ticks"), i, tick) {
-        sum += json_integer_value(json_array_get(tick, member));
-    }
-    return sum;
 }
 
 /* Blocks of a page and a half: the page across the first two can be had only once both are unused. */
@@ -161,12 +117,14 @@ static void requests_that_moved_pages_or_waited_are_marked(void **state) {
     const struct outcome *outcome = run_it(&setup);
     assert_completed(outcome);
     assert_true(outcome->page_moves > 0 && outcome->host_waits > 0);
-    json_t *data = page_data();
-    assert_int_equal(tick_sum(data, 1), outcome->memory_calls);
-    assert_int_equal(tick_sum(data, 2), outcome->page_moves);
-    assert_int_equal(tick_sum(data, 5), outcome->host_waits);
-    assert_true(number(row_of(data, "host waits"), "busy_ns") > 0);
-    json_decref(data);
+    struct page page = page_read(page_path);
+    assert_int_equal(page_counted(&page, CALLS), outcome->memory_calls);
+    assert_int_equal(page_counted(&page, MOVES), outcome->page_moves);
+    assert_int_equal(page_counted(&page, MOVED) * 512, outcome->moved_bytes);
+    assert_int_equal(page_counted(&page, HOST_WAITS), outcome->host_waits);
+    assert_int_equal(page_counted(&page, HOST_WAIT_NS), outcome->host_wait_ns);
+    assert_true(page_number(page_row(&page, "host waits"), "busy_ns") > 0);
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -176,16 +134,33 @@ static void idle_bytes_are_shown_by_stream(void **state) {
     struct setup setup = setup_drawn(&trace, 64 * MIB);
     setup.policy = "per-stream";
     assert_completed(run_it(&setup));
-    json_t *data = page_data();
-    char key[32] = "";
-    size_t i;
-    json_t *name;
-    json_array_foreach(json_object_get(data, "idle"), i, name) {
-        if (strcmp(json_string_value(name), "side") == 0) snprintf(key, sizeof key, "idle%zu", i);
+    struct page page = page_read(page_path);
+    const size_t side = page_layer(&page, "side"), other = page_layer(&page, "stream 0");
+    const int64_t expected[][2] = {{0, 0}, {16 * MIB, 0}, {16 * MIB, 0}, {16 * MIB, 8 * MIB}};
+    assert_int_equal(page.sample_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(page.samples[i].idle[side], expected[i][0]);
+        assert_in_range(page.samples[i].idle[other], expected[i][1], expected[i][1] + 16 * MIB);
     }
-    assert_string_not_equal(key, "");
-    assert_int_equal(summed(data, key, false) * 512, 16 * MIB);
-    json_decref(data);
+    page_free(&page);
+    trace_free(&trace);
+}
+
+/* Side keeps 40 MiB that the asking stream can't be given: the second request is short of memory, the first is not. */
+static void what_was_stranded_is_said_where_it_was(void **state) {
+    (void)state;
+    struct trace trace = trace_of("m 1 41943040 9\nk 9 100\nf 1\nm 2 8388608 0\nm 3 33554432 0\nk 0 100\n");
+    struct setup setup = setup_drawn(&trace, 64 * MIB);
+    setup.policy = "per-stream";
+    const struct outcome *outcome = run_it(&setup);
+    struct page page = page_read(page_path);
+    int64_t most = 0;
+    for (size_t i = 0; i < page.sample_count; i++)
+        if (page.samples[i].counts[STRANDED] > most) most = page.samples[i].counts[STRANDED];
+    assert_int_equal(page.samples[1].counts[STRANDED], 0); /* a free asks for nothing */
+    assert_int_equal(page.samples[3].counts[STRANDED] * 512, 40 * MIB);
+    assert_int_equal(most * 512, outcome->peak_stranded_bytes);
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -194,14 +169,13 @@ static void a_run_that_ends_says_where(void **state) {
     struct trace trace = trace_of("m 1 33554432 0\nk 0 50\nm 2 67108864 0\n");
     const struct setup setup = setup_drawn(&trace, 64 * MIB);
     assert_int_equal(run_it(&setup)->ending, ENDED_OUT_OF_MEMORY);
-    char *page = read_page();
-    assert_non_null(strstr(page, "out of memory at line 4"));
-    json_t *data = data_of(page);
-    assert_true(json_is_true(json_object_get(data, "failed")));
-    assert_int_equal(number(data, "failed_line"), 4);
-    assert_int_equal(number(data, "asked_bytes"), 64 * MIB);
-    json_decref(data);
-    free(page);
+    struct page page = page_read(page_path);
+    assert_non_null(strstr(page.text, "out of memory at line 4"));
+    assert_true(json_is_true(json_object_get(page.data, "failed")));
+    assert_int_equal(page_number(page.data, "failed_line"), 4);
+    assert_int_equal(page_number(page.data, "asked_bytes"), 64 * MIB);
+    assert_int_equal(page.samples[page.sample_count - 1].kind, 3);
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -226,34 +200,30 @@ static struct trace long_trace(void) {
     return trace;
 }
 
-static void a_long_trace_makes_a_small_page_that_still_adds_up(void **state) {
+static void a_long_trace_makes_a_page_that_adds_up(void **state) {
     (void)state;
     struct trace trace = long_trace();
     const struct setup setup = setup_drawn(&trace, 64 * MIB);
     assert_completed(run_it(&setup));
-    char *page = read_page();
-    assert_true(strlen(page) < 3 * MIB);
-    json_t *data = data_of(page);
-    size_t i, bars = 0;
-    double busy = 0;
+    struct page page = page_read(page_path);
+    assert_true(strlen(page.text) < 2 * MIB);
+    size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(data, "rows"), i, row) {
-        bars += json_array_size(json_object_get(row, "bars")) / 3;
-        if (json_is_false(json_object_get(row, "host")))
-            assert_int_equal(number(row, "busy_ns"), (json_int_t)ROUNDS / 2 * 3000);
-        if (i == 0)
-            for (size_t k = 0; k < json_array_size(json_object_get(row, "bars")); k += 3)
-                busy += (double)bar(row, k + 1) * percent(row, k + 2) / 100;
+    json_array_foreach(json_object_get(page.data, "rows"), i, row) {
+        if (json_is_true(json_object_get(row, "host"))) continue;
+        size_t count;
+        struct shown_bar *bars = page_bars(row, &count);
+        int64_t busy = 0;
+        for (size_t k = 0; k < count; k++) busy += bars[k].busy;
+        assert_int_equal(busy, (int64_t)ROUNDS / 2 * 3000);
+        assert_int_equal(page_number(row, "busy_ns"), busy);
+        free(bars);
     }
-    assert_true(busy > ROUNDS / 2 * 2950.0 && busy < ROUNDS / 2 * 3050.0);
-    assert_true(bars > 10000 && bars <= 65536);
-    const size_t columns = json_array_size(json_object_get(data, "time"));
-    assert_true(columns > 1000 && columns <= 4096);
-    const size_t iterations = json_array_size(json_object_get(data, "iterations"));
+    assert_int_equal(page.sample_count, 2 * ROUNDS);
+    const size_t iterations = json_array_size(json_object_get(page.data, "iterations"));
     assert_true(iterations > 500 && iterations <= 2048);
-    assert_int_equal(summed(data, "live", false), PEAK / 512); /* the peak is not thinned away */
-    json_decref(data);
-    free(page);
+    assert_int_equal(page_most_live(&page), PEAK);
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -276,15 +246,13 @@ static void what_a_trace_says_stays_text(void **state) {
     setup.policy = "per-stream";
     setup.trace_name = "/tmp/<b>&\"x.trace";
     assert_completed(run_it(&setup));
-    char *page = read_page();
-    assert_int_equal(times_in(page, "<script"), 2); /* the data's and the script's own */
-    assert_int_equal(times_in(page, "</script"), 2);
-    assert_null(strstr(page, "<b>"));
-    assert_non_null(strstr(page, "&#60;b&#62;&#38;&#34;x.trace"));
-    json_t *data = data_of(page);
-    (void)row_of(data, "</script><script>a(\"&'\\\xef\xbf\xbd");
-    json_decref(data);
-    free(page);
+    struct page page = page_read(page_path);
+    assert_int_equal(times_in(page.text, "<script"), 2); /* the data's and the script's own */
+    assert_int_equal(times_in(page.text, "</script"), 2);
+    assert_null(strstr(page.text, "<b>"));
+    assert_non_null(strstr(page.text, "&#60;b&#62;&#38;&#34;x.trace"));
+    (void)page_row(&page, "</script><script>a(\"&'\\\xef\xbf\xbd");
+    page_free(&page);
     trace_free(&trace);
 }
 
@@ -313,9 +281,9 @@ static void every_target_can_be_drawn(void **state) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         setup.target = kinds[i];
         assert_completed(run_it(&setup));
-        json_t *data = page_data();
-        assert_int_equal(summed(data, "live", false) * 512, 12 * MIB);
-        json_decref(data);
+        struct page page = page_read(page_path);
+        assert_int_equal(page_most_live(&page), 12 * MIB);
+        page_free(&page);
     }
     trace_free(&trace);
 }
@@ -355,9 +323,12 @@ static void what_could_be_written_in_part_only_is_no_page(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
     signal(SIGXFSZ, before);
     assert_int_equal(outcome->ending, ENDED_FAILED);
-    char *page = read_page(); /* the one that was there */
-    assert_string_equal(page, "older");
-    free(page);
+    char there[16] = "";
+    older = fopen(page_path, "r");
+    assert_non_null(older);
+    assert_non_null(fgets(there, sizeof there, older));
+    fclose(older);
+    assert_string_equal(there, "older"); /* the one that was there */
     char unfinished[sizeof page_path + 8];
     snprintf(unfinished, sizeof unfinished, "%s.part", page_path);
     assert_int_equal(access(unfinished, F_OK), -1);
@@ -367,11 +338,13 @@ static void what_could_be_written_in_part_only_is_no_page(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_holds_what_happened),
+        cmocka_unit_test(requests_are_there_one_by_one),
         cmocka_unit_test(work_is_where_it_ran_and_waits_where_the_host_waited),
         cmocka_unit_test(requests_that_moved_pages_or_waited_are_marked),
         cmocka_unit_test(idle_bytes_are_shown_by_stream),
+        cmocka_unit_test(what_was_stranded_is_said_where_it_was),
         cmocka_unit_test(a_run_that_ends_says_where),
-        cmocka_unit_test(a_long_trace_makes_a_small_page_that_still_adds_up),
+        cmocka_unit_test(a_long_trace_makes_a_page_that_adds_up),
         cmocka_unit_test(what_a_trace_says_stays_text),
         cmocka_unit_test(drawing_changes_nothing),
         cmocka_unit_test(every_target_can_be_drawn),
