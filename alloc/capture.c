@@ -18,8 +18,6 @@ unsigned weir__captured;
 
 static bool is_legacy(weir_stream stream) { return stream == NULL || stream == CU_STREAM_LEGACY; }
 
-/* ---- what is captured ------------------------------------------------------------------------------------------- */
-
 /* Gives: the graph of a captured stream, or NULL. */
 static struct weir_pool *graph_of(weir_stream stream) {
     if (!weir__captures_any()) return NULL;
@@ -30,6 +28,37 @@ static struct weir_pool *graph_of(weir_stream stream) {
     pthread_mutex_unlock(&lock);
     return graph;
 }
+
+/* ---- quiet ------------------------------------------------------------------------------------------------------ */
+
+static pthread_rwlock_t beginning = PTHREAD_RWLOCK_INITIALIZER; /* to be written: a capture begins */
+static unsigned heard;                                          /* atomic */
+
+/* Where threads take turns, one that is in a call of the driver goes on only when others make one. */
+static void wait_for_quiet(struct weir_device *device) {
+    if (device == NULL || !weir__device_takes_turns(device)) {
+        pthread_rwlock_wrlock(&beginning);
+        return;
+    }
+    while (pthread_rwlock_trywrlock(&beginning) != 0) weir__device_pause(device, WEIR__TURN_NS);
+}
+
+void weir__capture_hear(struct weir_device *device, int change) {
+    wait_for_quiet(device);
+    (void)__atomic_add_fetch(&heard, (unsigned)change, __ATOMIC_RELEASE);
+    pthread_rwlock_unlock(&beginning);
+}
+
+bool weir__capture_heard(void) { return weir__captures_any() || __atomic_load_n(&heard, __ATOMIC_ACQUIRE) > 0; }
+
+bool weir__capture_quiet_begin(void) {
+    pthread_rwlock_rdlock(&beginning);
+    return !weir__capture_heard();
+}
+
+void weir__capture_quiet_end(void) { pthread_rwlock_unlock(&beginning); }
+
+/* ---- what is captured ------------------------------------------------------------------------------------------- */
 
 bool weir__is_captured(weir_stream stream) {
     return weir__captures_any() && (is_legacy(stream) || graph_of(stream) != NULL);
@@ -180,7 +209,8 @@ enum weir_status weir_pool_capture_begin(struct weir_pool *pool, struct weir_poo
         free(captured);
         return WEIR__INVALID("weir_pool_capture_begin: the stream is captured already");
     }
-    retire(graph, stream); /* what was freed there before this capture is not for it */
+    weir__capture_hear(pool->device, 0); /* marks of a context that are being recorded are over */
+    retire(graph, stream);               /* what was freed there before this capture is not for it */
     weir__family_each(pool->family, wait_for_users, stream);
     weir__pools_pass();
     return WEIR_OK;

@@ -256,6 +256,17 @@ static enum weir_status fail_captured(void) {
                       "what was freed on a stream that captures can't be waited for before the capture ends");
 }
 
+static enum weir_status fail_while_captured(void) {
+    return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "no mark can be made of the context while a stream of it captures");
+}
+
+static enum weir_status record_context(struct weir_device *device, CUevent event) {
+    const bool quiet = weir__capture_quiet_begin();
+    const CUresult code = quiet ? device->driver->context_record(device->context, event) : CUDA_SUCCESS;
+    weir__capture_quiet_end();
+    return quiet ? weir__device_check(device, code, "cuCtxRecordEvent") : fail_while_captured();
+}
+
 /* On a stream; or, where it is none, for all of the context. */
 static enum weir_status record(struct weir_device *device, struct weir__mark *mark, weir_stream stream) {
     enum weir_status status = weir__device_enter(device);
@@ -265,8 +276,7 @@ static enum weir_status record(struct weir_device *device, struct weir__mark *ma
         status = weir__device_check(device, device->driver->event_create(&mark->event, CU_EVENT_DISABLE_TIMING),
                                     "cuEventCreate");
     if (status == WEIR_OK && stream == WEIR__ANY_STREAM)
-        status = weir__device_check(device, device->driver->context_record(device->context, mark->event),
-                                    "cuCtxRecordEvent");
+        status = record_context(device, mark->event);
     else if (status == WEIR_OK)
         status = weir__device_check(device, device->driver->event_record(mark->event, stream), "cuEventRecord");
     weir__device_leave(device);
@@ -337,23 +347,18 @@ static bool in_capture(const struct weir__order *order, weir_stream stream) {
     return open;
 }
 
-/* WEIR_NOT_SUPPORTED while a stream is seen to capture: what is asked of the legacy stream or the whole context would make
- * the capture invalid. The legacy stream answers for all blocking ones; a non-blocking one must be known. */
+/* WEIR_NOT_SUPPORTED while a stream is seen to capture: what is asked of the whole context would make the capture invalid. The
+ * legacy stream answers for all blocking ones; of the others those that weir or this thread can name are asked, whether the pool
+ * has ever served them or not. */
 static enum weir_status check_captures(const struct weir__order *order) {
     const struct weir__driver *driver = order->device->driver;
     if (driver->stream_is_capturing == NULL) return WEIR_OK;
     enum weir_status status = weir__device_enter(order->device);
     if (status != WEIR_OK) return status;
-    bool open = weir__captures_any() || captures(driver, CU_STREAM_LEGACY);
-    for (uint32_t i = 1; i < order->count && !open; i++) {
-        weir_stream stream = weir__order_handle(order, i, false);
-        open = stream != WEIR__ANY_STREAM && captures(driver, stream);
-    }
+    bool open = weir__capture_heard() || captures(driver, CU_STREAM_LEGACY) || captures(driver, CU_STREAM_PER_THREAD) ||
+                weir__device_has_stream_that(order->device, captures);
     weir__device_leave(order->device);
-    if (!open) return WEIR_OK;
-    return weir__fail(
-        WEIR_NOT_SUPPORTED, 0, NULL,
-        "memory that was freed without a stream, or by one that is gone, is not to be had while a stream captures");
+    return open ? fail_while_captured() : WEIR_OK;
 }
 
 /* (unlocks) Records a mark by a slot's own stream, or one that comes after it, and gives it with one user, or NULL and why. */
@@ -587,18 +592,33 @@ bool weir__order_look(struct weir__order *order, const struct weir__tag *tags, u
 
 /* ---- waits ------------------------------------------------------------------------------------------------------ */
 
+/* The slot's stream, if it is one that can capture and be asked. */
+static weir_stream can_capture(const struct weir__order *order, const struct weir__slot *slot) {
+    const weir_stream stream = weir__order_handle(order, slot->number, false);
+    return stream != NULL && stream != CU_STREAM_LEGACY ? stream : WEIR__ANY_STREAM;
+}
+
+/* What is queued on it now comes when a graph is launched. */
+static bool is_for_a_graph(const struct weir__order *order, const struct weir__slot *slot) {
+    const weir_stream stream = can_capture(order, slot);
+    return stream != WEIR__ANY_STREAM && in_capture(order, stream);
+}
+
 /* Waits for the whole context: the last resort where no mark can be made. */
 static enum weir_status synchronize(struct weir__order *order) {
     uint64_t ticks[order->count];
     uint32_t count = order->count;
     enum weir_status status = check_captures(order);
-    if (status != WEIR_OK) return status;
-    for (uint32_t i = 0; i < count; i++) ticks[i] = next_tick(order->slots[i]);
+    const bool captured = status == WEIR_NOT_SUPPORTED;
+    if (status != WEIR_OK && !captured) return status;
+    for (uint32_t i = 0; i < count; i++)
+        ticks[i] = captured && is_for_a_graph(order, order->slots[i]) ? 0 : next_tick(order->slots[i]);
     pthread_mutex_unlock(order->lock);
     status = weir__device_enter(order->device);
     if (status == WEIR_OK) {
-        CUresult code = weir__wait_for_device(order->device, WEIR__SITE_LOST_STREAM);
-        status = weir__device_check(order->device, code, "cuCtxSynchronize");
+        CUresult code = captured ? weir__wait_for_device_in_capture(order->device, WEIR__SITE_LOST_STREAM)
+                                 : weir__wait_for_device(order->device, WEIR__SITE_LOST_STREAM);
+        status = weir__device_check(order->device, code, captured ? "cuMemFree" : "cuCtxSynchronize");
         weir__device_leave(order->device);
     }
     pthread_mutex_lock(order->lock);
@@ -620,17 +640,19 @@ static struct weir__mark *mark_for(struct weir__order *order, struct weir__tag t
     }
     lose_ended(order, slot);
     weir_stream stream = recordable(order, slot, false);
-    if (stream != WEIR__ANY_STREAM) return make_mark(order, slot, stream, status);
-    if (has_context_events(order)) mark = make_context_mark(order, status);
-    if (!has_context_events(order)) *status = synchronize(order);
+    *status = WEIR_NOT_SUPPORTED;
+    if (stream != WEIR__ANY_STREAM)
+        mark = make_mark(order, slot, stream, status);
+    else if (has_context_events(order))
+        mark = make_context_mark(order, status);
+    if (*status == WEIR_NOT_SUPPORTED && !is_for_a_graph(order, slot)) *status = synchronize(order);
     return mark;
 }
 
 static bool can_be_waited_for(const struct weir__order *order, struct weir__tag tag) {
     if (weir__order_is_complete(order, tag) || find_mark(order, tag) != NULL) return true;
-    const struct weir__slot *slot = order->slots[tag.slot];
-    weir_stream stream = recordable(order, slot, false);
-    return slot->alive && stream != WEIR__ANY_STREAM && !weir__is_captured(stream);
+    const weir_stream stream = can_capture(order, order->slots[tag.slot]);
+    return stream == WEIR__ANY_STREAM || !weir__is_captured(stream);
 }
 
 bool weir__order_extent_can_be_waited_for(const struct weir__order *order, const struct weir__extent *extent) {

@@ -34,3 +34,14 @@ CUresult weir__wait_stream_query(struct weir_device *device, const char *site, w
 CUresult weir__wait_for_device(struct weir_device *device, const char *site) {
     return weir__mutated(site) ? CUDA_SUCCESS : device->driver->context_synchronize();
 }
+
+/* A full device has no memory to free; for pinned memory the driver waits too. */
+CUresult weir__wait_for_device_in_capture(struct weir_device *device, const char *site) {
+    const struct weir__driver *driver = device->driver;
+    CUdeviceptr block;
+    void *pinned;
+    if (weir__mutated(site)) return CUDA_SUCCESS;
+    if (driver->memory_alloc(&block, 1) == CUDA_SUCCESS) return driver->memory_free(block);
+    const CUresult code = driver->host_alloc(&pinned, 1, 0);
+    return code == CUDA_SUCCESS ? driver->host_free(pinned) : code;
+}

@@ -27,5 +27,8 @@ CUresult weir__wait_on_stream(struct weir_device *device, const char *site, weir
 CUresult weir__wait_event_query(struct weir_device *device, const char *site, CUevent event);
 CUresult weir__wait_stream_query(struct weir_device *device, const char *site, weir_stream stream);
 CUresult weir__wait_for_device(struct weir_device *device, const char *site);
+/* The same where a stream may capture, to which that would do harm: a free of the driver's own waits for all streams, and does
+ * none while the thread's capture mode is relaxed. */
+CUresult weir__wait_for_device_in_capture(struct weir_device *device, const char *site);
 
 #endif

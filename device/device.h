@@ -65,6 +65,9 @@ WEIR_API bool weir__device_take_stream(struct weir_device *device, weir_stream s
 /* One that the program has made, and whose end weir will hear of. */
 WEIR_API bool weir__device_adopt_stream(struct weir_device *device, weir_stream stream);
 bool weir__device_has_stream(const struct weir_device *device, weir_stream stream);
+/* Whether `does` says so of any of them; it makes calls of the driver that only look, and there is none that ends meanwhile. */
+bool weir__device_has_stream_that(const struct weir_device *device,
+                                  bool (*does)(const struct weir__driver *driver, weir_stream stream));
 /* Gives: the number of the device whose stream it is; -1 when it was made elsewhere. */
 WEIR_API int weir__device_of_stream(weir_stream stream);
 /* Gives: the number of another device whose stream it is; -1 when it is this one's, or made elsewhere. */

@@ -59,6 +59,16 @@ bool weir__device_has_stream(const struct weir_device *device, weir_stream strea
     return has;
 }
 
+bool weir__device_has_stream_that(const struct weir_device *device,
+                                  bool (*does)(const struct weir__driver *driver, weir_stream stream)) {
+    bool any = false;
+    pthread_mutex_lock(&made_lock);
+    for (size_t at = 0; at < made_count && !any; at++)
+        any = made[at].device == device && does(device->driver, made[at].stream);
+    pthread_mutex_unlock(&made_lock);
+    return any;
+}
+
 int weir__device_of_stream(weir_stream stream) {
     int ordinal = -1;
     pthread_mutex_lock(&made_lock);

@@ -89,6 +89,9 @@ bool weir__preload_is_usual(const struct weir__real *driver, CUmemoryPool asked,
  * begins to be. end: also after false. */
 bool weir__preload_quiet_begin(void);
 void weir__preload_quiet_end(void);
+/* Captures that began on a stream, or on any of a device, end with it. */
+void weir__preload_stream_captures_no_more(CUstream stream);
+void weir__preload_device_captures_no_more(int ordinal);
 /* A stream captures: it must be asked nothing that is not meant for the graph. */
 bool weir__preload_captures(const struct weir__real *driver, CUstream stream);
 /* The thread's own stream is meant by 0 where a program was built so. */

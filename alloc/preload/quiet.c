@@ -3,19 +3,25 @@
  * context would make the capture invalid; nor in contexts that the program made, and green ones, which weir does not know. So the
  * entries that begin and end captures, and make contexts, are heard. */
 #include <pthread.h>
+#include <stdlib.h>
 
+#include "alloc/capture.h"
 #include "alloc/preload/preload.h"
 
-static pthread_rwlock_t beginning = PTHREAD_RWLOCK_INITIALIZER; /* to be written: a capture or a context begins */
-static unsigned captured;
-static bool own_contexts;
+static bool own_contexts; /* atomic; set before the pools hear of it */
 
 bool weir__preload_quiet_begin(void) {
-    pthread_rwlock_rdlock(&beginning);
-    return !__atomic_load_n(&own_contexts, __ATOMIC_RELAXED) && __atomic_load_n(&captured, __ATOMIC_RELAXED) == 0;
+    return weir__capture_quiet_begin() && !__atomic_load_n(&own_contexts, __ATOMIC_ACQUIRE);
 }
 
-void weir__preload_quiet_end(void) { pthread_rwlock_unlock(&beginning); }
+void weir__preload_quiet_end(void) { weir__capture_quiet_end(); }
+
+static void tell_pools(int change) {
+    struct weir_device *device = NULL;
+    for (int ordinal = 0; ordinal < weir__process_pools_end() && device == NULL; ordinal++)
+        device = weir__process_device_made(ordinal);
+    weir__capture_hear(device, change);
+}
 
 /* ---- captures ----------------------------------------------------------------------------------------------------- */
 
@@ -25,31 +31,75 @@ bool weir__preload_captures(const struct weir__real *driver, CUstream stream) {
            state != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* A child of fork has the lock as some thread left it, and uses neither. */
-static void begins(void) {
-    if (weir__forked()) return;
-    pthread_rwlock_wrlock(&beginning);
-    (void)__atomic_add_fetch(&captured, 1, __ATOMIC_RELAXED);
-    pthread_rwlock_unlock(&beginning);
+/* The streams where captures began. A child of fork has the lock as some thread left it, and uses neither. */
+struct origin {
+    struct origin *next;
+    CUstream stream;
+    int ordinal; /* of its device */
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct origin *origins;
+
+/* NULL: in a child; or without host memory, when pools ask the streams that weir knows. */
+static struct origin *begins(const struct weir__real *driver, CUstream stream) {
+    CUdevice device = -1;
+    struct origin *origin = weir__forked() ? NULL : malloc(sizeof *origin);
+    if (origin == NULL) return NULL;
+    *origin = (struct origin){.stream = stream, .ordinal = weir__device_of_stream(stream)};
+    if (origin->ordinal < 0 && driver->cuCtxGetDevice != NULL && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        origin->ordinal = (int)device;
+    tell_pools(1);
+    return origin;
 }
 
-static CUresult begun(CUresult code) {
-    if (code != CUDA_SUCCESS && !weir__forked()) (void)__atomic_sub_fetch(&captured, 1, __ATOMIC_RELAXED);
+static CUresult begun(struct origin *origin, CUresult code) {
+    if (origin == NULL) return code;
+    if (code != CUDA_SUCCESS) {
+        tell_pools(-1);
+        free(origin);
+        return code;
+    }
+    pthread_mutex_lock(&lock);
+    origin->next = origins;
+    origins = origin;
+    pthread_mutex_unlock(&lock);
     return code;
+}
+
+/* One of a stream, or, where that is NULL, of a device. Gives: whether there was one. */
+static bool end_one(CUstream stream, int ordinal) {
+    pthread_mutex_lock(&lock);
+    struct origin **link = &origins;
+    while (*link != NULL && (stream != NULL ? (*link)->stream != stream : (*link)->ordinal != ordinal))
+        link = &(*link)->next;
+    struct origin *origin = *link;
+    if (origin != NULL) *link = origin->next;
+    pthread_mutex_unlock(&lock);
+    if (origin != NULL) tell_pools(-1);
+    free(origin);
+    return origin != NULL;
+}
+
+void weir__preload_stream_captures_no_more(CUstream stream) {
+    if (stream != NULL && !weir__forked()) end_one(stream, -1);
+}
+
+void weir__preload_device_captures_no_more(int ordinal) {
+    while (end_one(NULL, ordinal)) continue;
 }
 
 CUresult cuStreamBeginCapture(CUstream stream) {
     DRIVER_OR_FAIL(driver, cuStreamBeginCapture);
-    begins();
-    return begun(driver->cuStreamBeginCapture(stream));
+    struct origin *origin = begins(driver, stream);
+    return begun(origin, driver->cuStreamBeginCapture(stream));
 }
 
 CUresult cuStreamBeginCapture_ptsz(CUstream stream) { return cuStreamBeginCapture(weir__preload_own(stream)); }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
     DRIVER_OR_FAIL(driver, cuStreamBeginCapture_v2);
-    begins();
-    return begun(driver->cuStreamBeginCapture_v2(stream, mode));
+    struct origin *origin = begins(driver, stream);
+    return begun(origin, driver->cuStreamBeginCapture_v2(stream, mode));
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
@@ -59,8 +109,8 @@ CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *after,
                                      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode) {
     DRIVER_OR_FAIL(driver, cuStreamBeginCaptureToGraph);
-    begins();
-    return begun(driver->cuStreamBeginCaptureToGraph(stream, graph, after, edges, count, mode));
+    struct origin *origin = begins(driver, stream);
+    return begun(origin, driver->cuStreamBeginCaptureToGraph(stream, graph, after, edges, count, mode));
 }
 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *after,
@@ -68,12 +118,12 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const 
     return cuStreamBeginCaptureToGraph(weir__preload_own(stream), graph, after, edges, count, mode);
 }
 
-/* Whatever it answers, the stream says whether the capture is over. One that ends with its stream is taken as open for ever. */
+/* Whatever it answers, the stream says whether the capture is over. */
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     DRIVER_OR_FAIL(driver, cuStreamEndCapture);
     const bool was = weir__preload_captures(driver, stream);
     const CUresult code = driver->cuStreamEndCapture(stream, graph);
-    if (was && !weir__preload_captures(driver, stream)) (void)begun(CUDA_ERROR_UNKNOWN);
+    if (was && !weir__preload_captures(driver, stream)) weir__preload_stream_captures_no_more(stream);
     return code;
 }
 
@@ -85,9 +135,8 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
 
 static void made_own(void) {
     if (weir__forked()) return;
-    pthread_rwlock_wrlock(&beginning);
-    __atomic_store_n(&own_contexts, true, __ATOMIC_RELAXED);
-    pthread_rwlock_unlock(&beginning);
+    __atomic_store_n(&own_contexts, true, __ATOMIC_RELEASE);
+    tell_pools(0);
 }
 
 CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {

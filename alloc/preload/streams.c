@@ -23,6 +23,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 CUresult cuStreamDestroy_v2(CUstream stream) {
     DRIVER_OR_FAIL(driver, cuStreamDestroy_v2);
     struct weir_device *device = weir__forked() ? NULL : weir__process_device_made(weir__device_of_stream(stream));
+    weir__preload_stream_captures_no_more(stream);
     return device == NULL ? driver->cuStreamDestroy_v2(stream)
                           : weir__preload_code(weir_stream_destroy(device, stream));
 }
@@ -33,6 +34,7 @@ CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 static void end_pool(const struct weir__real *driver, CUdevice device) {
     struct weir_pool *pool = weir__process_pool_made((int)device);
     if (pool == NULL) return;
+    weir__preload_device_captures_no_more((int)device);
     weir__pinned_reset(driver, (int)device);
     weir__preload_pool_ends((int)device, pool);
     weir__process_pool_forget((int)device);

@@ -147,8 +147,9 @@ WEIR_API enum weir_status weir_pool_alloc_any(struct weir_pool *pool, size_t byt
 /* Takes a block back without naming a stream: it is unused once all that is queued now in the context of the pool's device has
  * passed, on streams that the pool has never seen too. The host does not wait. Where the driver has no event for a whole
  * context (before CUDA 12.5) the request that needs the memory waits for the context, and the wait limit does not bound that.
- * Nothing is recorded while a stream is seen to capture; a request that needs the memory then is answered with
- * WEIR_NOT_SUPPORTED. Fails as weir_pool_free. */
+ * Nothing is recorded while a stream is seen to capture (the legacy stream says so of blocking ones; of others those that weir made,
+ * and those between weir_pool_capture_begin and _end): a request that needs the memory then waits for the device in the same way.
+ * Fails as weir_pool_free. */
 WEIR_API enum weir_status weir_pool_free_any(struct weir_pool *pool, void *block);
 
 /* Takes a block back; it is unused once `event`, as recorded latest before this call, has passed (and the noted uses).
@@ -243,8 +244,8 @@ WEIR_API enum weir_status weir_pool_create_sub(struct weir_pool *parent, const s
  *
  * No pool of the process breaks a capture, of any mode: on a stream that captures, on the legacy stream and of the whole context
  * nothing is recorded, waited for or asked, and where the driver is called the thread's capture mode is relaxed. Other streams go
- * on as ever. What is freed on `stream` of other pools' memory meanwhile serves other streams after the end, and what was freed
- * without a stream, or on a stream that is gone, all of them.
+ * on as ever. What is freed on `stream` of other pools' memory meanwhile serves other streams after the end; what was freed
+ * without a stream, on the legacy one, or on one that is gone, all of them; before that once the host has waited for the device.
  *
  * begin: before or after the driver's begin; before is better, since what was freed on the stream until then can be waited for
  * meanwhile. Once more for every stream that joins. end: after the driver's end, for all streams of `graph`. The same `graph`

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams, captures and contexts under the preloaded library (programs/streams.c has the scenes): every code is the driver's. */
+#include "support.h"
+
+static struct outcome outcome;
+
+static void play(const char *scene) {
+    static struct outcome without;
+    const char *const *emu = ARGUMENTS("WEIR_EMU=devices:2,capacity:64M,watch:abort");
+    run_plain(ARGUMENTS(PROGRAM("streams"), scene), emu, &without);
+    assert_ended(0, &without);
+    run_preloaded(ARGUMENTS(PROGRAM("streams"), scene), emu, &outcome);
+    assert_ended(0, &outcome);
+    assert_string_equal(outcome.out, without.out);
+}
+
+static void a_capture_is_left_alone_and_memory_is_to_be_had_beside_it(void **state) {
+    (void)state;
+    play("captures");
+    assert_int_equal(counted_allocs(&outcome), 8 * (200 + 3));
+    assert_int_equal(counted_frees(&outcome), 8 * (200 + 3));
+}
+
+/* What is freed after it gets marks: the host waits for nothing in another way. */
+static void a_capture_that_ends_with_its_stream_holds_nothing_back(void **state) {
+    (void)state;
+    play("captures_end");
+    assert_true(counted(&outcome, "order_calls") > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_capture_is_left_alone_and_memory_is_to_be_had_beside_it),
+        cmocka_unit_test(a_capture_that_ends_with_its_stream_holds_nothing_back),
+    };
+    cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
