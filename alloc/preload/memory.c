@@ -86,11 +86,14 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     return code;
 }
 
+static bool is_default(CUstream stream) {
+    return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
 /* A stream's memory is of its own device, whatever context is current. */
 static struct weir_pool *pool_of_stream(const struct weir__real *driver, CUstream stream) {
     CUcontext context = NULL;
-    if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
-        return weir__preload_pool(driver, true);
+    if (is_default(stream)) return weir__preload_pool(driver, true);
     const int ordinal = weir__device_of_stream(stream);
     if (ordinal >= 0) return weir__process_pool_made(ordinal);
     if (driver->cuStreamGetCtx == NULL || driver->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return NULL;
@@ -167,17 +170,52 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return weir__preload_code(status);
 }
 
+static CUresult context_of(const struct weir__real *driver, CUstream stream, CUcontext *context) {
+    if (is_default(stream)) return driver->cuCtxGetCurrent(context);
+    const struct weir_device *device = weir__process_device_made(weir__device_of_stream(stream));
+    if (device == NULL) return driver->cuStreamGetCtx(stream, context);
+    *context = device->context;
+    return CUDA_SUCCESS;
+}
+
+/* The pool can record nothing on a stream of another context: what is queued there gets an event, after which the block is free. */
+static CUresult free_elsewhere(struct weir_pool *pool, CUdeviceptr address, CUcontext context, CUstream stream) {
+    const struct weir__driver *driver = pool->device->driver;
+    CUcontext popped;
+    CUevent event;
+    CUresult code = driver->context_push(context);
+    if (code != CUDA_SUCCESS) return code;
+    code = driver->event_create(&event, CU_EVENT_DISABLE_TIMING);
+    if (code == CUDA_SUCCESS) {
+        code = driver->event_record(event, stream);
+        if (code == CUDA_SUCCESS) code = weir__preload_code(weir_pool_free_after(pool, pointer(address), event));
+        (void)driver->event_destroy(event);
+    }
+    (void)driver->context_pop(&popped);
+    return code;
+}
+
+static CUresult free_on(const struct weir__real *driver, struct weir_pool *pool, CUdeviceptr address, CUstream stream) {
+    CUcontext context = NULL;
+    const CUresult code = context_of(driver, stream, &context);
+    if (code != CUDA_SUCCESS) return code;
+    if (context != pool->device->context) return free_elsewhere(pool, address, context, stream);
+    return weir__preload_code(weir_pool_free(pool, pointer(address), stream));
+}
+
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    bool captures = false;
     DRIVER_OR_FAIL(driver, cuMemFreeAsync);
     struct weir_pool *pool = address == 0 ? NULL : weir__preload_owner(address);
-    if (pool == NULL ||
-        weir__preload_captures(driver, stream)) { /* a graph frees what it allocated, and nothing else */
+    CUresult code = pool == NULL ? CUDA_SUCCESS : weir__preload_look(driver, stream, &captures);
+    if (code != CUDA_SUCCESS) return code;
+    if (pool == NULL || captures) { /* a graph frees what it allocated, and nothing else */
         if (address != 0) WEIR__COUNT(foreign_frees);
         return driver->cuMemFreeAsync(address, stream);
     }
-    const enum weir_status status = weir_pool_free(pool, pointer(address), stream);
-    if (status == WEIR_OK) WEIR__COUNT(stream_frees);
-    return weir__preload_code(status);
+    code = free_on(driver, pool, address, stream);
+    if (code == CUDA_SUCCESS) WEIR__COUNT(stream_frees);
+    return code;
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {

@@ -92,7 +92,9 @@ void weir__preload_quiet_end(void);
 /* Captures that began on a stream, or on any of a device, end with it. */
 void weir__preload_stream_captures_no_more(CUstream stream);
 void weir__preload_device_captures_no_more(int ordinal);
-/* A stream captures: it must be asked nothing that is not meant for the graph. */
+/* The driver's code when there is no such stream, or it can't be named here. captures: it must be asked nothing that is not meant
+ * for the graph. */
+CUresult weir__preload_look(const struct weir__real *driver, CUstream stream, bool *captures);
 bool weir__preload_captures(const struct weir__real *driver, CUstream stream);
 /* The thread's own stream is meant by 0 where a program was built so. */
 static inline CUstream weir__preload_own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }

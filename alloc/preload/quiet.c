@@ -25,10 +25,20 @@ static void tell_pools(int change) {
 
 /* ---- captures ----------------------------------------------------------------------------------------------------- */
 
-bool weir__preload_captures(const struct weir__real *driver, CUstream stream) {
+CUresult weir__preload_look(const struct weir__real *driver, CUstream stream, bool *captures) {
     CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
-    return driver->cuStreamIsCapturing != NULL && driver->cuStreamIsCapturing(stream, &state) == CUDA_SUCCESS &&
-           state != CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code =
+        driver->cuStreamIsCapturing != NULL ? driver->cuStreamIsCapturing(stream, &state) : CUDA_SUCCESS;
+    *captures = code == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_NONE;
+    const bool good = code != CUDA_ERROR_INVALID_HANDLE && code != CUDA_ERROR_INVALID_CONTEXT &&
+                      code != CUDA_ERROR_CONTEXT_IS_DESTROYED && code != CUDA_ERROR_NOT_PERMITTED;
+    return good ? CUDA_SUCCESS : code;
+}
+
+bool weir__preload_captures(const struct weir__real *driver, CUstream stream) {
+    bool captures;
+    (void)weir__preload_look(driver, stream, &captures);
+    return captures;
 }
 
 /* The streams where captures began. A child of fork has the lock as some thread left it, and uses neither. */

@@ -136,8 +136,8 @@ WEIR_API enum weir_status weir_pool_resize(struct weir_pool *pool, void *block, 
 
 /* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.
  * NULL is allowed. Inside a host function it is only queued; what is wrong with it is then logged at the next call.
- * Fails: WEIR_INVALID for an address that is no block's start or is free already, WEIR_OUT_OF_HOST_MEMORY; nothing
- * changes. */
+ * A stream that is gone is the same as none: all that is queued comes before. Fails: WEIR_INVALID for an address that is no
+ * block's start or is free already, or for another device's stream; WEIR_OUT_OF_HOST_MEMORY; nothing changes. */
 WEIR_API enum weir_status weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
 
 /* Gives a block that names no stream: ready for use on any stream, at once. So it is only given what is complete, new or moved;

@@ -4,9 +4,9 @@
 
 static struct outcome outcome;
 
-static void play(const char *scene) {
+static void play(const char *scene, const char *limit) {
     static struct outcome without;
-    const char *const *emu = ARGUMENTS("WEIR_EMU=devices:2,capacity:64M,watch:abort");
+    const char *const *emu = ARGUMENTS("WEIR_EMU=devices:2,capacity:64M,watch:abort", limit);
     run_plain(ARGUMENTS(PROGRAM("streams"), scene), emu, &without);
     assert_ended(0, &without);
     run_preloaded(ARGUMENTS(PROGRAM("streams"), scene), emu, &outcome);
@@ -16,7 +16,7 @@ static void play(const char *scene) {
 
 static void a_capture_is_left_alone_and_memory_is_to_be_had_beside_it(void **state) {
     (void)state;
-    play("captures");
+    play("captures", NULL);
     assert_int_equal(counted_allocs(&outcome), 8 * (200 + 3));
     assert_int_equal(counted_frees(&outcome), 8 * (200 + 3));
 }
@@ -24,14 +24,30 @@ static void a_capture_is_left_alone_and_memory_is_to_be_had_beside_it(void **sta
 /* What is freed after it gets marks: the host waits for nothing in another way. */
 static void a_capture_that_ends_with_its_stream_holds_nothing_back(void **state) {
     (void)state;
-    play("captures_end");
+    play("captures_end", NULL);
     assert_true(counted(&outcome, "order_calls") > 0);
+}
+
+static void a_free_on_a_stream_of_another_context_comes_after_what_is_queued_there(void **state) {
+    (void)state;
+    play("elsewhere", "WEIR_OPTIONS=limit:12M");
+    assert_int_equal(counted_allocs(&outcome), 20);
+    assert_int_equal(counted_frees(&outcome), 20);
+}
+
+static void a_free_on_no_stream_is_refused_and_the_right_one_works(void **state) {
+    (void)state;
+    play("nowhere", NULL);
+    assert_int_equal(counted_allocs(&outcome), 4);
+    assert_int_equal(counted_frees(&outcome), 4);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_capture_is_left_alone_and_memory_is_to_be_had_beside_it),
         cmocka_unit_test(a_capture_that_ends_with_its_stream_holds_nothing_back),
+        cmocka_unit_test(a_free_on_a_stream_of_another_context_comes_after_what_is_queued_there),
+        cmocka_unit_test(a_free_on_no_stream_is_refused_and_the_right_one_works),
     };
     cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

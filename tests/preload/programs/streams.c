@@ -11,7 +11,9 @@
     X(cuCtxSynchronize, (void))                                                                                        \
     X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                                            \
     X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                                          \
-    X(cuGraphDestroy, (CUgraph graph))
+    X(cuGraphDestroy, (CUgraph graph))                                                                                 \
+    X(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device))                                          \
+    X(cuCtxPopCurrent_v2, (CUcontext * context))
 
 #define MEMBER(symbol, parameters) CUresult(*symbol) parameters;
 static struct { MORE_LIST(MEMBER) } more;
@@ -124,12 +126,79 @@ static void captures_end(void) {
     CUDA(cuMemFree(most));
 }
 
+#define SOME ((size_t)8 * MEBI) /* more than half of the pool's limit there, so that what is freed is given again */
+
+/* ---- frees on streams of others, and of nobody -------------------------------------------------------------------- */
+
+static CUdeviceptr ordered(size_t bytes, CUstream stream) {
+    CUdeviceptr block;
+    CUDA(cuMemAllocAsync(&block, bytes, stream));
+    CUDA(cuStreamSynchronize(stream));
+    return block;
+}
+
+/* A block in each way it may have come. What is queued there before its free comes before the next use, which the watch checks. */
+static void free_on(const char *whose, CUcontext context, CUstream other) {
+    CUstream own = stream_of(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 2; i++) {
+        CUdeviceptr block = i == 0 ? plain(SOME) : ordered(SOME, own);
+        CUDA(cuCtxSetCurrent(context));
+        const CUresult set = cuda.cuMemsetD8Async(block, 1, SOME, other), freed = cuda.cuMemFreeAsync(block, other);
+        printf("on %s: set %d, free %d\n", whose, set, freed);
+        CUDA(cuCtxSetCurrent(primary));
+        CUDA(cuMemAllocAsync(&block, SOME, own));
+        CUDA(cuMemsetD8Async(block, 2, SOME, own));
+        CUDA(cuMemFreeAsync(block, own));
+        CUDA(cuStreamSynchronize(own));
+    }
+    CUDA(cuStreamDestroy(own));
+}
+
+static void elsewhere(void) {
+    CUcontext second, own, popped;
+    begin();
+    CUDA(cuDevicePrimaryCtxRetain(&second, 1));
+    CUDA(cuCtxSetCurrent(second));
+    CUstream of_second = stream_of(CU_STREAM_NON_BLOCKING);
+    MORE(cuCtxCreate_v2(&own, 0, 0));
+    CUstream of_own = stream_of(CU_STREAM_NON_BLOCKING);
+    MORE(cuCtxPopCurrent_v2(&popped));
+    CUDA(cuCtxSetCurrent(primary));
+    free_on("a stream of another device", primary, of_second);
+    free_on("the default stream of another device", second, NULL);
+    free_on("its thread's own", second, CU_STREAM_PER_THREAD);
+    free_on("a stream of a context of the program's own", own, of_own);
+    free_on("the default stream of that", own, NULL);
+}
+
+/* The right free after the wrong one works. */
+static void free_on_none(const char *whose, CUstream none, CUstream own) {
+    for (int i = 0; i < 2; i++) {
+        const CUdeviceptr block = i == 0 ? plain(SOME) : ordered(SOME, own);
+        const CUresult wrong = cuda.cuMemFreeAsync(block, none), right = cuda.cuMemFreeAsync(block, own);
+        printf("on %s: %d, then %d\n", whose, wrong, right);
+        CUDA(cuStreamSynchronize(own));
+    }
+}
+
+static void nowhere(void) {
+    begin();
+    CUstream own = stream_of(CU_STREAM_NON_BLOCKING), gone = stream_of(CU_STREAM_NON_BLOCKING);
+    CUstream never = (CUstream)(uintptr_t)0x1234;
+    CUDA(cuStreamDestroy(gone));
+    free_on_none("a stream that is gone", gone, own);
+    free_on_none("no stream", never, own);
+    CUDA(cuCtxSetCurrent(NULL));
+    CUdeviceptr block = 0;
+    printf("without a context: %d %d\n", cuda.cuMemAllocAsync(&block, MEBI, NULL), cuda.cuMemFreeAsync(block, NULL));
+}
+
 /* ------------------------------------------------------------------------------------------------------------------- */
 
 static const struct scene {
     const char *name;
     void (*play)(void);
-} scenes[] = {{"captures", captures}, {"captures_end", captures_end}};
+} scenes[] = {{"captures", captures}, {"captures_end", captures_end}, {"elsewhere", elsewhere}, {"nowhere", nowhere}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof *scenes; i++) {
