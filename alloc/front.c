@@ -284,7 +284,7 @@ static void enter(struct weir_pool *pool, struct weir__front *front) {
 static struct weir__front *front_for(struct weir_pool *pool, struct weir__slot *slot) {
     struct weir__front *front = slot->front;
     if (front != NULL && !front->ended) return front;
-    if (!slot->alive || slot->kind != WEIR__KIND_STREAM) return NULL;
+    if (!slot->alive || slot->ends || slot->kind != WEIR__KIND_STREAM) return NULL;
     if (front == NULL) {
         front = aligned_alloc(_Alignof(struct weir__front), sizeof *front);
         if (front == NULL) return NULL;

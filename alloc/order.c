@@ -63,14 +63,19 @@ static CUresult read_id(const struct weir__order *order, weir_stream stream, uns
     return code;
 }
 
-/* The stream is gone, and nobody has said so: what it did last is after no mark but those that are there. */
-static void lose(struct weir__order *order, struct weir__slot *slot) {
+/* The slot is no stream's any more. */
+static void take_off(struct weir__order *order, struct weir__slot *slot, uint64_t final_tick) {
     weir__table_take(&order->by_stream, slot->key);
-    slot->final_tick = slot->tick;
+    slot->final_tick = final_tick;
     __atomic_store_n(&slot->alive, false, __ATOMIC_RELEASE); /* for fronts */
     slot->wants_mark = false;
-    slot->lost = true;
     order->not_alive++;
+}
+
+/* The stream is gone, and nobody has said so: what it did last is after no mark but those that are there. */
+static void lose(struct weir__order *order, struct weir__slot *slot) {
+    take_off(order, slot, slot->tick);
+    slot->lost = true;
     order->lost++;
 }
 
@@ -101,7 +106,7 @@ uint32_t weir__order_add(struct weir__order *order, weir_stream stream) {
     if (kind == WEIR__KIND_ANY) order->any = i;
     slot->open = true;
     __atomic_store_n(&slot->alive, true, __ATOMIC_RELEASE);
-    slot->lost = false;
+    slot->lost = slot->ends = false;
     slot->name[0] = 0;
     if (kind == WEIR__KIND_ANY) strcpy(slot->name, "any stream");
     slot->wants_mark = false;
@@ -143,7 +148,14 @@ weir_stream weir__order_handle(const struct weir__order *order, uint32_t slot_nu
 bool weir__order_is_over(const struct weir__order *order, uint32_t slot_number) {
     const struct weir__slot *slot = order->slots[slot_number];
     return slot->open && !slot->alive && slot_number != WEIR__SLOT_GONE && slot->oldest == NULL && slot->users == 0 &&
-           slot->complete >= slot->final_tick;
+           slot->held == 0 && slot->complete >= slot->final_tick;
+}
+
+void weir__order_hold(struct weir__order *order, uint32_t slot) { order->slots[slot]->held++; }
+
+void weir__order_let_go(struct weir__order *order, uint32_t slot) {
+    assert(order->slots[slot]->held > 0);
+    order->slots[slot]->held--;
 }
 
 void weir__order_forget(struct weir__order *order, uint32_t slot_number) {
@@ -674,6 +686,10 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
     if (weir__order_is_ordered(order, slot_number, tag)) return WEIR_OK;
     struct weir__mark *mark = mark_for(order, tag, &status);
     if (mark == NULL) return status;
+    if (!slot->alive) { /* the program has destroyed it under this call */
+        unuse_mark(order, mark);
+        return weir__device_check(order->device, CUDA_ERROR_INVALID_HANDLE, "cuStreamWaitEvent");
+    }
     order->order_calls++;
     weir_stream stream = use_stream(slot);
     pthread_mutex_unlock(order->lock);
@@ -797,22 +813,24 @@ void weir__order_stream_destroyed(struct weir__order *order, weir_stream stream)
     if (number == WEIR__SLOT_NONE) return;
     struct weir__slot *slot = order->slots[number];
     if (!goes(stream)) return;
+    if (slot->ends) { /* two threads destroy it */
+        weir__order_wait_for_users(order, stream);
+        return;
+    }
+    slot->ends = true;
     if (!order->deterministic && is_empty(order, slot)) {
-        slot->final_tick = next_tick(slot);
-        set_complete(slot, slot->final_tick);
+        set_complete(slot, next_tick(slot));
         order->passed++;
+        take_off(order, slot, slot->complete);
     } else {
         enum weir_status status = WEIR_OK;
         struct weir__mark *mark = make_mark(order, slot, slot->stream, &status);
-        /* It stands for tags that were taken meanwhile too, as all work on the stream came before its destroy. */
-        if (mark != NULL) mark->tick = next_tick(slot);
-        slot->final_tick = mark != NULL ? mark->tick : slot->tick; /* without a mark the slot is lost */
+        if (mark != NULL && weir__slot_frees(slot) == 0)
+            take_off(order, slot, mark->tick);
+        else
+            lose(order, slot); /* other threads have freed on it after the mark */
         if (mark != NULL) unuse_mark(order, mark);
     }
-    __atomic_store_n(&slot->alive, false, __ATOMIC_RELEASE); /* for fronts */
-    slot->wants_mark = false;
-    order->not_alive++;
-    weir__table_take(&order->by_stream, slot->key);
     while (slot->users > 0 && !slot->alive) wait_for_users(order);
 }
 

@@ -81,7 +81,9 @@ struct weir__slot {
     bool unordered;              /* nothing that it did can be relied on: only what is complete comes before it */
     bool lost;                   /* not alive, and nobody said so */
     bool open, alive;            /* open: in use; alive: the stream exists as far as is known */
+    bool ends;                   /* its destroy has begun: nothing is kept for it any more */
     unsigned users;              /* calls that use the stream with the lock let go */
+    unsigned held;               /* calls that need the slot to be no other stream's with the lock let go */
     char name[32];
     uint64_t
         tick; /* atomic, for fronts: it moves before a mark is recorded or the stream is asked, so that who has queued work
@@ -160,8 +162,11 @@ enum weir_status weir__order_confirm(struct weir__order *order, uint32_t *slot);
 void weir__order_stream_created(struct weir__order *order, weir_stream stream);
 /* The stream whose handle names the slot in this call; WEIR__ANY_STREAM when none does. `named`: by the call itself. */
 weir_stream weir__order_handle(const struct weir__order *order, uint32_t slot, bool named);
-/* True when a slot's stream is gone and all that it did is complete, so that extents need not name it any more. */
+/* True when a slot's stream is gone, all that it did is complete and no call holds it, so that extents need not name it any more. */
 bool weir__order_is_over(const struct weir__order *order, uint32_t slot);
+/* Between the two it is not, so that a call may let go of the lock and know the slot by its number after. The stream may end. */
+void weir__order_hold(struct weir__order *order, uint32_t slot);
+void weir__order_let_go(struct weir__order *order, uint32_t slot);
 /* Forgets such a slot. Needs: no extent names it. */
 void weir__order_forget(struct weir__order *order, uint32_t slot);
 

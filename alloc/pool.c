@@ -410,6 +410,15 @@ enum weir_status weir__named_slot(struct weir_pool *pool, const char *call, weir
     return status == WEIR_OK ? weir__order_confirm(&pool->order, slot) : status;
 }
 
+/* What was ordered before a stream that has been destroyed under the request is ordered before no other one of that handle. */
+static enum weir_status check_alive(struct weir_pool *pool, const struct weir__request *request,
+                                    struct weir__extent *block) {
+    if (pool->order.slots[request->slot]->alive) return WEIR_OK;
+    const uint32_t any = weir__slot_for(pool, WEIR__ANY_STREAM);
+    put_back(pool, block, any != WEIR__SLOT_NONE ? any : request->slot);
+    return weir__fail(WEIR_DRIVER, CUDA_ERROR_INVALID_HANDLE, NULL, "the request's stream was destroyed meanwhile");
+}
+
 static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t alignment, bool alone, weir_stream stream,
                                  void **out) {
     struct weir__request request = {.requested_bytes = bytes,
@@ -427,12 +436,15 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
         weir__forget_gone_in_order(pool);
     }
     enum weir_status status = weir__named_slot(pool, "weir_pool_alloc", stream, &request.slot);
+    const bool held = status == WEIR_OK;
+    if (held) weir__order_hold(&pool->order, request.slot);
     if (status == WEIR_OK && alignment <= WEIR__ALIGNMENT && !alone)
         block = weir__front_take(pool, request.slot, bytes);
     if (block != NULL) weir__plan_add(&pool->plan, block->bytes, request.slot, block->address);
     if (status == WEIR_OK && block == NULL) {
         status = alloc_block(pool, &request, &block);
         weir__waiting_end(pool, &request);
+        if (status == WEIR_OK) status = check_alive(pool, &request, block);
         if (status == WEIR_OK) status = publish(pool, block);
     }
     if (status == WEIR_OK) {
@@ -441,6 +453,7 @@ static enum weir_status allocate(struct weir_pool *pool, size_t bytes, size_t al
         *out = (void *)block->address;
     }
     weir__charge(pool, request.slot);
+    if (held) weir__order_let_go(&pool->order, request.slot);
     weir__pool_end(pool);
     return status;
 }
@@ -560,8 +573,10 @@ static enum weir_status free_block(struct weir_pool *pool, void *block, weir_str
     weir__pool_begin(pool);
     enum weir_status status = take_back(pool, block, stream, &slot, requested_bytes);
     if (status == WEIR_OK) {
+        weir__order_hold(&pool->order, slot);
         pool->policy->after_release(pool, slot);
         weir__charge(pool, slot);
+        weir__order_let_go(&pool->order, slot);
     }
     weir__pool_end(pool);
     return status;

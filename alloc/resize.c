@@ -128,7 +128,11 @@ enum weir_status weir_pool_resize(struct weir_pool *pool, void *block, size_t by
     weir__pool_begin(pool);
     status = weir__named_slot(pool, call, stream, &slot);
     if (status == WEIR_OK) status = weir__block_at(pool, call, block, &extent);
-    if (status == WEIR_OK) status = resize(pool, extent, bytes, slot, stream);
+    if (status == WEIR_OK) {
+        weir__order_hold(&pool->order, slot);
+        status = resize(pool, extent, bytes, slot, stream);
+        weir__order_let_go(&pool->order, slot);
+    }
     weir__charge(pool, slot);
     weir__pool_end(pool);
     return weir__explain(pool, call, block, status);

@@ -142,8 +142,9 @@ enum weir_status weir_stream_destroy(struct weir_device *device, weir_stream str
         return WEIR__INVALID("the default stream can't be destroyed");
     enum weir_status status = weir__device_enter(device);
     if (status != WEIR_OK) return weir__given_back(status);
+    /* Before another thread can be given the handle, and so that it is no stream of weir's to calls that name it meanwhile. */
+    const bool known = weir__device_take_stream(device, stream);
     WEIR__DEVICE_TELL(device, stream_destroyed, (told->self, stream));
-    const bool known = weir__device_take_stream(device, stream); /* before another thread can be given the handle */
     status = weir__device_check(device, device->driver->stream_destroy(stream), "cuStreamDestroy");
     if (status != WEIR_OK && known) weir__device_add_stream(device, stream);
     status = weir__given_back(status);

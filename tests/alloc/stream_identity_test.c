@@ -287,6 +287,52 @@ static void idle_side_streams_give_their_blocks_up(void **state) {
     side_streams(unheard_stream, end_driver_stream);
 }
 
+/* ---- a stream that ends under a request --------------------------------------------------------------------------- */
+
+struct asking {
+    struct weir_pool *pool;
+    weir_stream stream;
+    void *block;
+    enum weir_status status;
+    uint64_t driver_code;
+};
+
+static void *ask(void *argument) {
+    struct asking *asking = argument;
+    asking->status = weir_pool_alloc(asking->pool, HALVES_ASKED * PAGE, asking->stream, &asking->block);
+    asking->driver_code = (uint64_t)weir_last_error()->driver_code;
+    return NULL;
+}
+
+/* It waits on the host; its stream is destroyed, and its slot would be the next stream's. */
+static void a_request_whose_stream_is_destroyed_meanwhile_is_refused(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, HALVES_PAGES);
+    weir_stream s1 = new_stream(), s2 = new_stream();
+    struct halves halves = make_halves(pool, s1, s2);
+    struct gate *gate = put_gate(s1);
+    struct asking asking = {.pool = pool, .stream = new_stream()};
+    OK(weir_pool_free(pool, halves.first, s1));
+    OK(weir_pool_free(pool, halves.second, s2));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &asking), 0);
+    while (stats_of(pool).host_waits == 0) continue;
+    OK(weir_stream_destroy(test_device(), asking.stream));
+    weir_stream next = new_stream();
+    OK(weir_pool_note(pool, halves.post, next)); /* has a slot now */
+    open_gate(gate);
+    pthread_join(thread, NULL);
+    assert_int_equal(asking.status, WEIR_DRIVER);
+    assert_int_equal(asking.driver_code, CUDA_ERROR_INVALID_HANDLE);
+    assert_null(asking.block);
+    OK(weir_pool_free(pool, halves.post, s1));
+    OK(weir_stream_destroy(test_device(), next));
+    OK(weir_pool_free(pool, alloc(pool, HALVES_ASKED * PAGE, s2), s2));
+    finish_pool(pool);
+    OK(weir_stream_destroy(test_device(), s1));
+    OK(weir_stream_destroy(test_device(), s2));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handle_given_again_is_another_stream),
@@ -298,6 +344,7 @@ int main(void) {
         cmocka_unit_test(a_note_by_a_dead_stream_asks_nothing_of_it),
         cmocka_unit_test(streams_of_weir_are_never_asked_who_they_are),
         cmocka_unit_test(idle_side_streams_give_their_blocks_up),
+        cmocka_unit_test(a_request_whose_stream_is_destroyed_meanwhile_is_refused),
     };
     cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
     return cmocka_run_group_tests_name("stream_identity", tests, NULL, NULL);
