@@ -105,7 +105,9 @@ static struct weir_pool *pool_of_stream(const struct weir__real *driver, CUstrea
 static struct weir_pool *stream_pool(const struct weir__real *driver, const CUdeviceptr *address, size_t bytes,
                                      CUstream stream) {
     if (address == NULL || bytes == 0 || !weir__preload_on()) return NULL;
-    if (weir__preload_captures(driver, stream)) { /* the allocation is to be a node of the graph */
+    bool captures;
+    if (weir__preload_look(driver, stream, &captures) != CUDA_SUCCESS) return NULL; /* it says so once more */
+    if (captures) { /* the allocation is to be a node of the graph */
         WEIR__COUNT(foreign_capture);
         return NULL;
     }
@@ -165,6 +167,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
         if (address != 0) WEIR__COUNT(foreign_frees);
         return driver->cuMemFree_v2(address);
     }
+    if (weir__preload_in_host_function(driver)) return CUDA_ERROR_NOT_PERMITTED;
     const enum weir_status status = weir_pool_free_any(pool, pointer(address));
     if (status == WEIR_OK) WEIR__COUNT(plain_frees);
     return weir__preload_code(status);
@@ -241,10 +244,11 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     return code;
 }
 
-/* The live block around an address of the pool's. */
+/* The live block around an address of the pool's, as it was asked for: what lies behind that is nobody's. */
 static bool find(struct weir_pool *pool, CUdeviceptr address, struct weir_block *block) {
     *block = (struct weir_block){.size = sizeof *block};
-    return weir_pool_find(pool, pointer(address), block) == WEIR_OK;
+    return weir_pool_find(pool, pointer(address), block) == WEIR_OK &&
+           address - (CUdeviceptr)(uintptr_t)block->start < block->requested_bytes;
 }
 
 /* Pinned host memory, where it is served: a block as it was asked for; what lies in none is freed, or was never the program's. */

@@ -35,8 +35,11 @@ bool weir__preload_host_is_pooled(void);
 /* The driver has a form of a hooked entry that this library does not know: it is passed on, and said once. */
 void weir__preload_unknown(const char *name, int version);
 
-/* Around what a call does with a pool, so that none ends meanwhile; calls may be nested. In the middle of a reset it waits. */
-void weir__preload_enter(void);
+/* The driver says so of a thread in which none of its calls is permitted; not every driver does. */
+bool weir__preload_in_host_function(const struct weir__real *driver);
+/* Around what a call does with a pool, so that none ends meanwhile; calls may be nested. In the middle of a reset it waits.
+ * Gives: false, and there is nothing to leave, in a host function then. */
+bool weir__preload_enter(const struct weir__real *driver);
 void weir__preload_leave(const int *unused);
 /* Whether this thread is in the middle of a call: a signal's handler came upon it. */
 bool weir__preload_inside(void);
@@ -46,8 +49,9 @@ bool weir__preload_is_nested(void);
 #define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
     const struct weir__real *driver = weir__real_needed();                                                             \
     if ((driver) == NULL || (driver)->symbol == NULL) return CUDA_ERROR_NOT_INITIALIZED;                               \
+    if (!weir__preload_enter(driver)) return CUDA_ERROR_NOT_PERMITTED;                                                 \
     __attribute__((cleanup(weir__preload_leave))) const int entered = 1;                                               \
-    (void)entered, weir__preload_enter()
+    (void)entered
 /* Alone, once the calls that are in the middle of something have left. Needs: this thread has not entered, or once. */
 void weir__preload_alone_begin(void);
 void weir__preload_alone_end(void);
@@ -95,7 +99,6 @@ void weir__preload_device_captures_no_more(int ordinal);
 /* The driver's code when there is no such stream, or it can't be named here. captures: it must be asked nothing that is not meant
  * for the graph. */
 CUresult weir__preload_look(const struct weir__real *driver, CUstream stream, bool *captures);
-bool weir__preload_captures(const struct weir__real *driver, CUstream stream);
 /* The thread's own stream is meant by 0 where a program was built so. */
 static inline CUstream weir__preload_own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }
 /* The driver's code for a call of weir's that failed in this thread. */

@@ -35,7 +35,7 @@ CUresult weir__preload_look(const struct weir__real *driver, CUstream stream, bo
     return good ? CUDA_SUCCESS : code;
 }
 
-bool weir__preload_captures(const struct weir__real *driver, CUstream stream) {
+static bool captures_now(const struct weir__real *driver, CUstream stream) {
     bool captures;
     (void)weir__preload_look(driver, stream, &captures);
     return captures;
@@ -131,9 +131,9 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const 
 /* Whatever it answers, the stream says whether the capture is over. */
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     DRIVER_OR_FAIL(driver, cuStreamEndCapture);
-    const bool was = weir__preload_captures(driver, stream);
+    const bool was = captures_now(driver, stream);
     const CUresult code = driver->cuStreamEndCapture(stream, graph);
-    if (was && !weir__preload_captures(driver, stream)) weir__preload_stream_captures_no_more(stream);
+    if (was && !captures_now(driver, stream)) weir__preload_stream_captures_no_more(stream);
     return code;
 }
 

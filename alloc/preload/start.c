@@ -230,7 +230,7 @@ __attribute__((destructor)) static void at_exit(void) {
     const char *path = getenv(SUMMARY);
     if (path == NULL || *path == 0 || !weir__preload_on() || weir__forked()) return;
     if (weir__preload_inside()) return; /* in a signal handler: nobody opens that call's locks any more */
-    weir__preload_enter();
+    if (!weir__preload_enter(weir__real())) return;
     write_summary(path);
     weir__preload_leave(NULL);
 }

@@ -40,10 +40,19 @@ static void end_pool(const struct weir__real *driver, CUdevice device) {
     weir__process_pool_forget((int)device);
 }
 
+/* So that host functions that are queued by now go on as ever, where the driver lets them make calls. */
+static void wait_for_work(const struct weir__real *driver, int ordinal) {
+    if (!weir__preload_enter(driver)) return;
+    struct weir_device *device = weir__process_device_made(ordinal);
+    if (device != NULL) (void)weir_device_synchronize(device);
+    weir__preload_leave(NULL);
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     const struct weir__real *driver = weir__real_needed();
     if (driver == NULL || driver->cuDevicePrimaryCtxReset_v2 == NULL) return CUDA_ERROR_NOT_INITIALIZED;
-    if (weir__forked()) return driver->cuDevicePrimaryCtxReset_v2(device);
+    if (weir__forked() || weir__preload_in_host_function(driver)) return driver->cuDevicePrimaryCtxReset_v2(device);
+    wait_for_work(driver, (int)device);
     weir__preload_alone_begin();
     end_pool(driver, device);
     const CUresult code = driver->cuDevicePrimaryCtxReset_v2(device);

@@ -22,14 +22,26 @@ static bool try_enter(void) {
     return false;
 }
 
-void weir__preload_enter(void) {
+bool weir__preload_in_host_function(const struct weir__real *driver) {
+    CUcontext context;
+    return driver != NULL && driver->cuCtxGetCurrent != NULL &&
+           driver->cuCtxGetCurrent(&context) == CUDA_ERROR_NOT_PERMITTED;
+}
+
+/* A reset waits for host functions, so none of them waits for it. */
+bool weir__preload_enter(const struct weir__real *driver) {
     static unsigned threads;
-    if (depth++ > 0 || weir__forked()) return;
+    if (depth++ > 0 || weir__forked()) return true;
     if (stripe == 0) stripe = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % STRIPES + 1;
     while (!try_enter()) {
+        if (weir__preload_in_host_function(driver)) {
+            depth--;
+            return false;
+        }
         pthread_mutex_lock(&lock); /* which the other one has */
         pthread_mutex_unlock(&lock);
     }
+    return true;
 }
 
 bool weir__preload_inside(void) { return depth > 0; }

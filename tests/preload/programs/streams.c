@@ -2,6 +2,7 @@
 /* usage: streams SCENE: what programs do with streams, captures and contexts; each scene says what code it got for what, which is to
  * be the same with the library and without. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 
 #include "driver.h"
@@ -11,6 +12,7 @@
     X(cuCtxSynchronize, (void))                                                                                        \
     X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                                            \
     X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                                          \
+    X(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *argument))                                          \
     X(cuGraphDestroy, (CUgraph graph))                                                                                 \
     X(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device))                                          \
     X(cuCtxPopCurrent_v2, (CUcontext * context))
@@ -55,8 +57,8 @@ static void in_thread(void *(*run)(void *argument), void *argument) {
 /* ---- captures ----------------------------------------------------------------------------------------------------- */
 
 enum { FREES = 200 };
-#define LARGE ((size_t)20 * MEBI) /* of a device of 64 */
-#define MOST  ((size_t)48 * MEBI)
+#define LARGE ((size_t)5 * MEBI) /* of a device of 16 */
+#define MOST  ((size_t)12 * MEBI)
 
 /* Work that a capture of another thread's, or a relaxed one, leaves alone. Needs: a block in use. */
 struct beside {
@@ -126,7 +128,7 @@ static void captures_end(void) {
     CUDA(cuMemFree(most));
 }
 
-#define SOME ((size_t)8 * MEBI) /* more than half of the pool's limit there, so that what is freed is given again */
+#define SOME ((size_t)4 * MEBI) /* more than half of the pool's limit there, so that what is freed is given again */
 
 /* ---- frees on streams of others, and of nobody -------------------------------------------------------------------- */
 
@@ -193,12 +195,119 @@ static void nowhere(void) {
     printf("without a context: %d %d\n", cuda.cuMemAllocAsync(&block, MEBI, NULL), cuda.cuMemFreeAsync(block, NULL));
 }
 
+/* ---- streams that are destroyed while others name them ------------------------------------------------------------ */
+
+enum { THREADS = 3, STREAMS = 4, ENDS = 30000 };
+static CUstream shared[STREAMS];
+static bool over;
+
+static void check_code(CUresult code) { CHECK(code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_HANDLE); }
+
+/* What is refused leaves the block as it was. */
+static void *name_streams(void *argument) {
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    CUDA(cuCtxSetCurrent(primary));
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        CUdeviceptr block;
+        const CUstream stream = __atomic_load_n(&shared[rand_r(&seed) % STREAMS], __ATOMIC_RELAXED);
+        CUresult code = cuda.cuMemAllocAsync(&block, 1 + (size_t)rand_r(&seed) % 100000, stream);
+        check_code(code);
+        if (code != CUDA_SUCCESS) continue;
+        const CUdeviceptr other = plain(1 + (size_t)rand_r(&seed) % 100000);
+        code = cuda.cuMemFreeAsync(block, stream);
+        check_code(code);
+        if (code != CUDA_SUCCESS) CUDA(cuMemFree(block));
+        CUDA(cuMemFree(other));
+    }
+    return NULL;
+}
+
+static void gone(void) {
+    pthread_t threads[THREADS];
+    unsigned seed = 1;
+    begin();
+    for (int i = 0; i < STREAMS; i++) shared[i] = stream_of(CU_STREAM_NON_BLOCKING);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, name_streams, (void *)(i + 1)) == 0);
+    for (int i = 0; i < ENDS; i++) {
+        CUstream *at = &shared[rand_r(&seed) % STREAMS];
+        CUDA(cuStreamDestroy(*at));
+        __atomic_store_n(at, stream_of(CU_STREAM_NON_BLOCKING), __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < STREAMS; i++) CUDA(cuStreamDestroy(shared[i]));
+    CUDA(cuMemFree(plain(MOST)));
+}
+
+/* ---- calls in host functions -------------------------------------------------------------------------------------- */
+
+static struct {
+    CUdeviceptr block;
+    CUstream stream;
+    bool started, wanted; /* atomic */
+    CUresult codes[6];
+} inside;
+
+static void call_all(void *unused) {
+    CUdeviceptr block = 0;
+    size_t left, total;
+    (void)unused;
+    __atomic_store_n(&inside.started, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&inside.wanted, __ATOMIC_ACQUIRE)) sched_yield();
+    inside.codes[0] = cuda.cuMemAlloc(&block, MEBI);
+    inside.codes[1] = cuda.cuMemFree(inside.block);
+    inside.codes[2] = cuda.cuMemGetInfo(&left, &total);
+    inside.codes[3] = cuda.cuMemAllocAsync(&block, MEBI, inside.stream);
+    inside.codes[4] = cuda.cuMemFreeAsync(inside.block, inside.stream);
+    inside.codes[5] = cuda.cuDevicePrimaryCtxReset(0);
+}
+
+static void start_inside(void) {
+    begin();
+    inside.block = plain(MEBI);
+    inside.stream = stream_of(CU_STREAM_NON_BLOCKING);
+    MORE(cuLaunchHostFunc(inside.stream, call_all, NULL));
+    while (!__atomic_load_n(&inside.started, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static void tell_codes(void) {
+    for (size_t i = 0; i < sizeof inside.codes / sizeof *inside.codes; i++) printf("%d ", inside.codes[i]);
+    printf("in a host function\n");
+}
+
+static void inside_alone(void) {
+    start_inside();
+    __atomic_store_n(&inside.wanted, true, __ATOMIC_RELEASE);
+    CUDA(cuStreamSynchronize(inside.stream));
+    tell_codes();
+    CUDA(cuMemFree(inside.block));
+}
+
+/* Once the other thread is likely to be in the reset, which waits for the function; whichever comes first, all goes on. */
+static void *let_go(void *argument) {
+    for (int i = 0; i < 1000; i++) sched_yield();
+    __atomic_store_n(&inside.wanted, true, __ATOMIC_RELEASE);
+    return argument;
+}
+
+static void inside_reset(void) {
+    pthread_t thread;
+    start_inside();
+    CHECK(pthread_create(&thread, NULL, let_go, NULL) == 0);
+    CUDA(cuDevicePrimaryCtxReset(0));
+    pthread_join(thread, NULL);
+    tell_codes();
+}
+
 /* ------------------------------------------------------------------------------------------------------------------- */
 
 static const struct scene {
     const char *name;
     void (*play)(void);
-} scenes[] = {{"captures", captures}, {"captures_end", captures_end}, {"elsewhere", elsewhere}, {"nowhere", nowhere}};
+} scenes[] = {
+    {"captures", captures}, {"captures_end", captures_end}, {"elsewhere", elsewhere},      {"nowhere", nowhere},
+    {"gone", gone},         {"inside_alone", inside_alone}, {"inside_reset", inside_reset}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof *scenes; i++) {
