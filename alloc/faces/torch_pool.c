@@ -117,11 +117,23 @@ static struct torch_pool *find_or_add(int device, struct weir_torch_pool id) {
     return at;
 }
 
-static void close_pool(struct torch_pool *at) {
+/* What is dropped once the lock is let go: it is the program's, and may free blocks. */
+struct dropped {
+    void (*drop)(void *self);
+    void *self;
+};
+
+static struct dropped close_pool(struct torch_pool *at) {
     const bool was = is_open(at);
-    if (at->filter != NULL && at->drop != NULL) at->drop(at->self);
+    const struct dropped dropped = {at->filter != NULL ? at->drop : NULL, at->self};
     at->filter = NULL;
     count(at, was);
+    return dropped;
+}
+
+static void unlock_and_drop(struct dropped dropped) {
+    pthread_mutex_unlock(&lock);
+    if (dropped.drop != NULL) dropped.drop(dropped.self);
 }
 
 void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_filter *filter, void (*drop)(void *self),
@@ -131,9 +143,10 @@ void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_fil
         return;
     }
     sweep();
+    struct dropped dropped = {drop, self};
     struct torch_pool *at = filter == NULL ? NULL : find_or_add(device, id);
     if (at != NULL) {
-        close_pool(at);
+        dropped = close_pool(at);
         const bool was = at->capturing;
         at->begun++;
         at->filter = filter;
@@ -142,17 +155,17 @@ void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_fil
         count(at, was);
     } else {
         weir__log(WEIR__LOG_ERROR, "weir_torch_begin_pool: no filter, or no host memory: a capture will be refused");
-        if (drop != NULL) drop(self);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_and_drop(dropped);
 }
 
 void weir_torch_end_pool(int device, struct weir_torch_pool id) {
     if (!lock_pools()) return;
+    struct dropped dropped = {0};
     struct torch_pool *at = *find(device, id);
-    if (at != NULL) close_pool(at);
+    if (at != NULL) dropped = close_pool(at);
     sweep();
-    pthread_mutex_unlock(&lock);
+    unlock_and_drop(dropped);
 }
 
 void weir_torch_release_pool(int device, struct weir_torch_pool id) {

@@ -225,6 +225,7 @@ static void a_recorded_stream_is_waited_for(void **state) {
 struct filter {
     weir_stream stream;
     int asked, dropped;
+    void *block;
 };
 
 static bool is_its(void *self, weir_stream stream) {
@@ -330,6 +331,27 @@ static void a_pool_without_a_capture_changes_nothing(void **state) {
     assert_int_equal(filter.dropped, 1);
     weir_torch_begin_pool(0, id, NULL, drop, &filter); /* no filter: said, and dropped */
     assert_int_equal(filter.dropped, 2);
+    finish(0);
+}
+
+static void drop_and_free(void *self) {
+    drop(self);
+    weir_torch_free(((struct filter *)self)->block, UNIT, 0, s1);
+}
+
+/* While pools are left each free looks whether they can go. */
+static void a_filter_that_is_dropped_may_free_blocks(void **state) {
+    (void)state;
+    struct filter filter = {.stream = s1}, freeing = {.stream = s1, .block = weir_torch_alloc(UNIT, 0, s1)};
+    const struct weir_torch_pool other = {3, 4};
+    unsigned char *kept;
+    destroy_graph(capture(&filter, &kept, false));
+    weir_torch_release_pool(0, id); /* left, with a block */
+    weir_torch_begin_pool(0, other, is_its, drop_and_free, &freeing);
+    weir_torch_end_pool(0, other);
+    weir_torch_release_pool(0, other);
+    assert_int_equal(freeing.dropped, 1);
+    weir_torch_free(kept, 4 * UNIT, 0, s1);
     finish(0);
 }
 
@@ -482,6 +504,7 @@ int main(void) {
         cmocka_unit_test(the_pools_end_may_come_before_the_captures),
         cmocka_unit_test(several_captures_share_a_pool_until_all_are_released),
         cmocka_unit_test(a_pool_without_a_capture_changes_nothing),
+        cmocka_unit_test(a_filter_that_is_dropped_may_free_blocks),
         cmocka_unit_test(a_reset_takes_the_memory_of_live_graphs_with_it),
         cmocka_unit_test(a_reset_before_the_end_of_a_capture_is_heard_of_harms_no_later_one),
         cmocka_unit_test(a_child_is_refused_and_does_not_hang),
