@@ -142,6 +142,57 @@ static void options_reach_the_pool(void **state) {
     assert_non_null(strstr(outcome.out, "\"host_allocs\":6,\"host_frees\":6,"));
 }
 
+/* ---- pages -------------------------------------------------------------------------------------------------------- */
+
+static bool is_page(const char *folder, const char *name) {
+    char path[256], text[64] = "";
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    const bool read = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    return read && strncmp(text, "<!DOCTYPE html>", 15) == 0;
+}
+
+static bool is_empty(const char *folder) { return rmdir(folder) == 0 && mkdir(folder, 0755) == 0; }
+
+static void a_page_shows_each_process_and_device(void **state) {
+    char folder[128], temporary[256], page[256], trace[256], setting[300];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/50%% of [pages]", scratch());
+    snprintf(page, sizeof page, "--timeline=%s/run.html", folder);
+    snprintf(setting, sizeof setting, "TMPDIR=%s/5%%p", scratch());
+    assert_true(mkdir(folder, 0755) == 0 && mkdir(setting + strlen("TMPDIR="), 0755) == 0);
+    const char *const settings[] = {"LD_LIBRARY_PATH", "WEIR_EMU=devices:2", setting, NULL};
+    run_plain(ARGUMENTS(TEST_RUN, page, ON_EMULATOR, PROGRAM("devices")), settings, &outcome);
+    assert_int_equal(outcome.status, 0);
+    assert_string_equal(outcome.out, "two devices\n");
+    says("/run.html: process ");
+    says("/run-2.html: process ");
+    assert_true(is_page(folder, "run.html") && is_page(folder, "run-2.html") && !is_page(folder, "run-3.html"));
+    assert_true(is_empty(setting + strlen("TMPDIR="))); /* the traces are gone */
+    snprintf(trace, sizeof trace, "--trace=%s/50%%%% of [pages]/%%d.trace", scratch());
+    snprintf(page, sizeof page, "--timeline=%s/again", folder);
+    run_plain(ARGUMENTS(TEST_RUN, "--quiet", page, trace, ON_EMULATOR, PROGRAM("devices")), settings, &outcome);
+    assert_ended(0, &outcome);
+    assert_true(is_page(folder, "again") && is_page(folder, "again-2"));
+    snprintf(temporary, sizeof temporary, "%s/0.trace", folder);
+    assert_int_equal(access(temporary, R_OK), 0);
+    /* A trace that was there before is of another run. */
+    snprintf(trace, sizeof trace, "--trace=%s/50%%%% of [pages]/1%%d.trace", scratch());
+    snprintf(temporary, sizeof temporary, "%s/11.trace", folder);
+    FILE *old = fopen(temporary, "we");
+    assert_true(old != NULL && fputs("of somebody else\n", old) >= 0 && fclose(old) == 0);
+    assert_int_equal(utimensat(AT_FDCWD, temporary, (const struct timespec[2]){{1, 0}, {1, 0}}, 0), 0);
+    snprintf(page, sizeof page, "--timeline=%s/third.html", folder);
+    run_plain(ARGUMENTS(TEST_RUN, page, trace, ON_EMULATOR, PROGRAM("live")), settings, &outcome);
+    assert_int_equal(outcome.status, 5);
+    assert_true(is_page(folder, "third.html") && !is_page(folder, "third-2.html"));
+    RUN(page, "true");
+    assert_int_equal(outcome.status, 0);
+    says("no page: no process took memory of weir's");
+}
+
 /* ---- what can't be preloaded ------------------------------------------------------------------------------------- */
 
 static void a_static_program_runs_with_a_warning(void **state) {
@@ -251,6 +302,7 @@ int main(void) {
         cmocka_unit_test(each_process_of_a_tree_is_told_of),
         cmocka_unit_test(what_tells_nothing_is_said_to),
         cmocka_unit_test(options_reach_the_pool),
+        cmocka_unit_test(a_page_shows_each_process_and_device),
         cmocka_unit_test(a_static_program_runs_with_a_warning),
         cmocka_unit_test(a_program_with_more_rights_is_left_alone),
         cmocka_unit_test(a_folder_with_spaces_and_colons_will_do),

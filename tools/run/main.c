@@ -11,6 +11,7 @@
 #include "child.h"
 #include "library.h"
 #include "options.h"
+#include "pages.h"
 #include "summary.h"
 #include "weir/weir.h"
 
@@ -61,12 +62,13 @@ static bool set_preload(const struct options *options) {
     return good;
 }
 
-static bool set_environment(const struct options *options, const struct library *library, const char *summary) {
+static bool set_environment(const struct options *options, const struct library *library, const char *summary,
+                            const char *trace) {
     bool good = put_before("LD_PRELOAD", library->path, ':') && setenv("WEIR_RUN_SUMMARY", summary, 1) == 0;
     if (options->pool != NULL || options->policy != NULL || options->limit != NULL)
         good = good && set_pool_options(options);
     if (options->plain != NULL || options->host != NULL) good = good && set_preload(options);
-    if (options->trace != NULL) good = good && setenv("WEIR_TRACE", options->trace, 1) == 0;
+    if (trace != NULL) good = good && setenv("WEIR_TRACE", trace, 1) == 0;
     good = good && setenv("WEIR_LOG", options->log != NULL ? options->log : "warn", options->log != NULL) == 0;
     if (options->device != NULL) good = good && setenv("WEIR_DEVICE", options->device, 1) == 0;
     if (options->device != NULL && strcmp(options->device, "emulated") == 0)
@@ -104,20 +106,46 @@ static bool good_trace(const char *trace, char *why, size_t room) {
     return good;
 }
 
+/* A shallow copy: what setenv replaces stays where it is. NULL: no host memory. */
+static char **copy_environment(void) {
+    size_t count = 0;
+    while (environ[count] != NULL) count++;
+    char **copy = malloc((count + 1) * sizeof *copy);
+    if (copy != NULL) memcpy(copy, environ, (count + 1) * sizeof *copy);
+    return copy;
+}
+
+/* Makes the run's file of summaries; *made: when, by the file system's clock. */
+static bool make_summary(const char *path, struct timespec *made) {
+    struct stat info;
+    const int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_EXCL, 0600);
+    const bool good = file >= 0 && fstat(file, &info) == 0;
+    if (good) *made = info.st_mtim;
+    if (file >= 0) close(file);
+    return good;
+}
+
 /* Gives: the program's status. */
 static int run(const struct options *options, const struct library *library, const char *path, FILE *json) {
-    char summary[300], why[4400] = "";
+    char summary[300], own_traces[600], why[4400] = "";
+    const bool own = options->timeline != NULL && options->trace == NULL;
+    struct pages pages = {.path = options->timeline, .traces = own ? own_traces : options->trace};
     snprintf(summary, sizeof summary, "%s/summary", library->folder);
-    const int file = open(summary, O_CREAT | O_WRONLY | O_CLOEXEC | O_EXCL, 0600);
-    if (file < 0) return say(strerror(errno), EXIT_FAILURE);
-    close(file);
-    if (!set_environment(options, library, summary)) return say("no host memory for the environment", EXIT_FAILURE);
+    if (!make_summary(summary, &pages.since)) return say(strerror(errno), EXIT_FAILURE);
+    if (own && !pages_traces_in(library->folder, own_traces, sizeof own_traces))
+        return say("the name of the run's folder is too long", EXIT_FAILURE);
+    pages.quiet = options->quiet;
+    pages.environment = copy_environment();
+    if (pages.environment == NULL || !set_environment(options, library, summary, pages.traces))
+        return say("no host memory for the environment", EXIT_FAILURE);
     if (!good_pool_options(why, sizeof why) || !good_trace(options->trace, why, sizeof why))
         return say(why, EXIT_BAD_INPUT);
-    const int status = child_run(path, options->program, why, sizeof why);
-    if (why[0] != 0) return say(why, status);
-    tell(options, summary, status, json);
-    return status;
+    int status = child_run(path, options->program, why, sizeof why);
+    if (why[0] == 0) tell(options, summary, status, json);
+    if (why[0] == 0 && options->timeline != NULL && !pages_make(&pages)) status = EXIT_FAILURE;
+    if (own) pages_remove_traces(own_traces);
+    free(pages.environment);
+    return why[0] != 0 ? say(why, status) : status;
 }
 
 static int run_program(const struct options *options, FILE *json) {
@@ -163,6 +191,8 @@ int main(int count, char **argument) {
         snprintf(why, sizeof why, "--json %.200s: %s", options.json_path, strerror(errno));
         return say(why, EXIT_BAD_INPUT);
     }
+    if (options.timeline != NULL && !pages_possible(options.timeline, options.trace, why, sizeof why))
+        return say(why, EXIT_BAD_INPUT);
     const int status = run_program(&options, json);
     if (json == NULL || (fflush(json) == 0 && ferror(json) == 0)) return status;
     return say("the JSON could not be written", EXIT_FAILURE);

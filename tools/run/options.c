@@ -97,6 +97,7 @@ static bool read_log(const char *value, struct options *options, struct complain
     }
 TEXT(pool, pool)
 TEXT(trace, trace)
+TEXT(timeline, timeline)
 
 static bool read_json(const char *value, struct options *options, struct complaint complaint) {
     (void)complaint;
@@ -142,6 +143,10 @@ static const struct option {
      "record all requests (docs/trace.md); %p in the name: the process, %d: the device, without\n"
      "which the last of several remains",
      read_trace},
+    {"timeline", NEEDED, "FILE.html",
+     "a page that shows memory over time, made by weir-replay when the program has ended; of more\n"
+     "processes and devices more (FILE-2.html). Without --trace the trace is a temporary file",
+     read_timeline},
     {"log", NEEDED, "LEVEL[:FILE]", "what weir logs: off, error, warn (default), info, debug", read_log},
     {"device", NEEDED, "KIND", "cuda (default): the driver that the program finds; emulated: weir's emulated one",
      read_device},

@@ -9,7 +9,7 @@
 struct options {
     const char *limit, *policy, *pool; /* parts of WEIR_OPTIONS; NULL: not said, as the next */
     const char *plain, *host;          /* "pool" or "driver" */
-    const char *trace, *log, *device;
+    const char *trace, *timeline, *log, *device;
     const char *json_path; /* NULL: no JSON; "": to standard output */
     bool quiet, help, version;
     char **program; /* its arguments, from its name on; NULL-terminated */
