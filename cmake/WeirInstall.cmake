@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install: libraries, headers, a CMake package (weir::weir, weir::weir-offload), pkg-config files.
+# Install: libraries, headers, a CMake package (weir::weir, weir::weir-offload), pkg-config files, man pages.
 include(CMakePackageConfigHelpers)
 
 set(WEIR_TARGETS weir)
@@ -46,6 +46,7 @@ if(TARGET weir-offload)
   weir_pkgconfig(weir-offload "weir's host pool and activation offload engine" weir)
 endif()
 
+install(FILES docs/man/weir-run.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What a wheel carries (pyproject.toml): the libraries, side by side, and the modules.
