@@ -45,7 +45,8 @@ if [[ $DRIVER == */* && $DRIVER != /* ]]; then DRIVER=$PWD/$DRIVER; fi
 # A check is a line here and a function check_NAME, which says what it found on standard output; its last line is shown
 # in the table. It may use $DRIVER and the programs in $FOLDER/core/bin.
 CHECKS="conformance: the driver does what the documentation says
-profile: weir-profile measures the device"
+profile: weir-profile measures the device
+static: weir serves a program with a static runtime"
 
 check_conformance() {
     # Skips are said in the log; on a machine with one device the cases about peers are among them.
@@ -58,28 +59,61 @@ check_profile() {
     echo "wrote build/gpu/device.profile"
 }
 
+# The program's own words are the same with weir and without, and all that it allocates and frees is counted as served.
+check_static() {
+    local program=$FOLDER/bin/static_runtime preload=$FOLDER/static.json alone with
+    local library=$FOLDER/core/lib/libweir-preload.so.0 summary=$FOLDER/static.summary
+    if [ "$EMULATED" = yes ]; then program=$FOLDER/shared_runtime; fi
+    if [ ! -x "$program" ]; then echo "SKIPPED: there is no libcudart_static.a here"; return 0; fi
+    alone=$("$program")
+    echo "$alone"
+    with=$("$FOLDER/core/bin/weir-run" --quiet --host=pool --json="$preload" -- "$program")
+    [ "$with" = "$alone" ] || { printf 'with weir-run:\n%s\n' "$with"; return 1; }
+    served "$preload" "$alone"
+    : > "$summary"
+    with=$(LD_PRELOAD=$library WEIR_RUN_SUMMARY=$summary WEIR_PRELOAD=host:pool "$program")
+    [ "$with" = "$alone" ] || { printf 'with LD_PRELOAD:\n%s\n' "$with"; return 1; }
+    served "$summary" "$alone"
+    if [ "$EMULATED" = yes ]; then echo "as without it, over the emulated runtime, which is shared"; else echo "as without it"; fi
+}
+
+# served FILE WORDS: the counts in the file are those of the words' last line.
+served() {
+    local said counted
+    said=$(tail -n 1 <<< "$2")
+    counted="$(($(count "$1" plain_allocs) + $(count "$1" stream_allocs))) allocations, "
+    counted+="$(($(count "$1" plain_frees) + $(count "$1" stream_frees))) frees, $(count "$1" host_allocs) pinned"
+    [ "$counted" = "$said" ] || { echo "counted: $counted"; return 1; }
+    [ "$(count "$1" host_frees)" = "$(count "$1" host_allocs)" ]
+}
+
+count() { grep -o "\"$2\":[0-9]*" "$1" | head -n 1 | grep -o '[0-9]*$'; }
+
 # ---- building -----------------------------------------------------------------------------------------------------
 
-# build FOLDER SOURCE TARGET [cmake options]: quietly; the log is shown when it fails.
+# build FOLDER SOURCE TARGETS [cmake options]: quietly; the log is shown when it fails.
 build() {
-    local folder=$1 source=$2 target=$3
+    local folder=$1 source=$2 targets
+    read -ra targets <<< "$3"
     shift 3
     mkdir -p "$folder"
     local log="$folder/build.log"
-    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --target "$target" --parallel "$(nproc)"; } \
+    if ! { cmake -S "$source" -B "$folder" "$@" && cmake --build "$folder" --target "${targets[@]}" --parallel "$(nproc)"; } \
         > "$log" 2>&1; then
         cat "$log" >&2
         die "building $source failed; the log is $log"
     fi
 }
 
-build "$FOLDER" "$ROOT/tests/gpu" conformance
-build "$FOLDER/core" "$ROOT" weir-profile -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
+build "$FOLDER" "$ROOT/tests/gpu" all
+build "$FOLDER/core" "$ROOT" "weir-profile weir-run" -DWEIR_CORE_ONLY=ON -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
 
 if [ "$EMULATED" = yes ]; then
     DRIVER=$FOLDER/core/lib/emu/libcuda.so.1
     export WEIR_DEVICE=emulated WEIR_EMU=${WEIR_EMU:-devices:2}
     OPTIONS+=(--no-skips)
+    cc -std=c17 -D_GNU_SOURCE -DRT_MAJOR=13 -I"$ROOT" -I"$ROOT/include" "$ROOT/tests/gpu/static_runtime.c" \
+        "$FOLDER/core/lib/emu/libcudart.so.13" -Wl,-rpath,"$FOLDER/core/lib/emu" -o "$FOLDER/shared_runtime"
 else
     DRIVER=${DRIVER:-libcuda.so.1}
     export WEIR_DEVICE=cuda
@@ -100,9 +134,9 @@ while IFS= read -r line; do
     left=$((SECONDS_IN_ALL - SECONDS))
     printf '== %s\n' "$line"
     # In a process group of its own, which ends when its time is up.
-    export -f "check_$name"
+    export -f "check_$name" served count
     code=0
-    FOLDER=$FOLDER DRIVER=$DRIVER CASES=${OPTIONS[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
+    FOLDER=$FOLDER DRIVER=$DRIVER EMULATED=$EMULATED CASES=${OPTIONS[*]} timeout --kill-after=10 "$((left > 10 ? left : 10))" \
         bash -euo pipefail -c "check_$name" < /dev/null 2>&1 | tee "$FOLDER/$name.log" || code=$?
     case $code in
     0) result=passed ;;
