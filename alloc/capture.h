@@ -35,7 +35,7 @@ static inline bool weir__captures_any(void) { return __atomic_load_n(&weir__capt
  * that has a pool, NULL where there is none. */
 WEIR_API void weir__capture_hear(struct weir_device *device, int change);
 /* True while any capture is open of those between begin and end, or heard of so. */
-bool weir__capture_heard(void);
+WEIR_API bool weir__capture_heard(void);
 /* Between the two none of those begins. begin: false when one is open; end: also after false. */
 WEIR_API bool weir__capture_quiet_begin(void);
 WEIR_API void weir__capture_quiet_end(void);

@@ -66,6 +66,15 @@
       (CUstream * stream, unsigned flags, int priority))                                                               \
     X(cuStreamDestroy, cuStreamDestroy, 2000, false, (CUstream stream))                                                \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, false, (CUstream stream))                                             \
+    X(cuEventRecord, cuEventRecord, 2000, false, (CUevent event, CUstream stream))                                     \
+    X(cuEventRecord_ptsz, cuEventRecord, 7000, true, (CUevent event, CUstream stream))                                 \
+    X(cuEventRecordWithFlags, cuEventRecordWithFlags, 11010, false, (CUevent event, CUstream stream, unsigned flags))  \
+    X(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags, 11010, true,                                                \
+      (CUevent event, CUstream stream, unsigned flags))                                                                \
+    X(cuStreamWaitEvent, cuStreamWaitEvent, 3020, false, (CUstream stream, CUevent event, unsigned flags))             \
+    X(cuStreamWaitEvent_ptsz, cuStreamWaitEvent, 7000, true, (CUstream stream, CUevent event, unsigned flags))         \
+    X(cuEventDestroy, cuEventDestroy, 2000, false, (CUevent event))                                                    \
+    X(cuEventDestroy_v2, cuEventDestroy, 4000, false, (CUevent event))                                                 \
     X(cuStreamBeginCapture, cuStreamBeginCapture, 10000, false, (CUstream stream))                                     \
     X(cuStreamBeginCapture_ptsz, cuStreamBeginCapture, 10000, true, (CUstream stream))                                 \
     X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010, false, (CUstream stream, CUstreamCaptureMode mode))        \

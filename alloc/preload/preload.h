@@ -31,6 +31,8 @@ bool weir__preload_has_own_pool(CUdevice device);
 bool weir__preload_plain_is_drivers(void);
 /* Pinned host memory is served from a cache. */
 bool weir__preload_host_is_pooled(void);
+/* Pools hear of the program's events. */
+bool weir__preload_events_are_heard(void);
 
 /* The driver has a form of a hooked entry that this library does not know: it is passed on, and said once. */
 void weir__preload_unknown(const char *name, int version);

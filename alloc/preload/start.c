@@ -17,7 +17,7 @@ struct weir__preload_counts weir__preload_counts;
 
 /* ---- the options -------------------------------------------------------------------------------------------------- */
 
-enum { KNOWN = 1, ON = 2, PLAIN_IS_DRIVERS = 4, HOST_IS_POOLED = 8 };
+enum { KNOWN = 1, ON = 2, PLAIN_IS_DRIVERS = 4, HOST_IS_POOLED = 8, EVENTS_ARE_NOT_HEARD = 16 };
 static unsigned mode; /* 0 before the first call, which may come before this library's constructor */
 
 static const struct word {
@@ -30,6 +30,8 @@ static const struct word {
     {"plain:driver", 0, PLAIN_IS_DRIVERS},
     {"host:pool", 0, HOST_IS_POOLED},
     {"host:driver", HOST_IS_POOLED, 0},
+    {"events:heard", EVENTS_ARE_NOT_HEARD, 0},
+    {"events:unheard", 0, EVENTS_ARE_NOT_HEARD},
 };
 
 static const struct word *word_of(const char *text, size_t length) {
@@ -48,7 +50,7 @@ static unsigned read_words(const char *at) {
         if (word == NULL && length > 0)
             fprintf(stderr,
                     "weir: WEIR_PRELOAD=%.*s is not known: expected on, off, plain:pool, plain:driver, host:pool, "
-                    "host:driver, or several with commas; taken as not said\n",
+                    "host:driver, events:heard, events:unheard, or several with commas; taken as not said\n",
                     length > 60 ? 60 : (int)length, at);
         at += length + (at[length] == ',');
     }
@@ -72,6 +74,7 @@ static unsigned mode_now(void) {
 
 bool weir__preload_on(void) { return (mode_now() & ON) != 0; }
 bool weir__preload_plain_is_drivers(void) { return (mode_now() & PLAIN_IS_DRIVERS) != 0; }
+bool weir__preload_events_are_heard(void) { return (mode_now() & (ON | EVENTS_ARE_NOT_HEARD)) == ON; }
 bool weir__preload_host_is_pooled(void) { return (mode_now() & (ON | HOST_IS_POOLED)) == (ON | HOST_IS_POOLED); }
 
 void weir__preload_unknown(const char *name, int version) {
