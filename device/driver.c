@@ -24,9 +24,13 @@ static void *own_emulated; /* the emulated driver's handle, when it was loaded f
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
+static weir__find_entry *finder = dlsym;
+
+void weir__driver_found_by(weir__find_entry *find) { __atomic_store_n(&finder, find, __ATOMIC_RELEASE); }
+
 /* ISO C has no cast from an object pointer to a function pointer; POSIX promises that the bits are the same. */
 static bool find_entry(void *library, const char *symbol, void *member) {
-    void *entry = dlsym(library, symbol);
+    void *entry = __atomic_load_n(&finder, __ATOMIC_ACQUIRE)(library, symbol);
     memcpy(member, &entry, sizeof entry);
     return entry != NULL;
 }

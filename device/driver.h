@@ -105,6 +105,11 @@ struct weir__driver {
  * Fails: WEIR_NO_DEVICE, WEIR_INVALID, WEIR_DRIVER when there is a driver but its cuInit fails. */
 enum weir_status weir__driver_load(const char *machine, const char *settings, const struct weir__driver **out);
 
+/* A library that stands before the driver for the program finds the driver's own entries for the table, whatever others have put before
+ * dlsym. Needs: no driver is loaded yet. */
+typedef void *weir__find_entry(void *library, const char *symbol);
+WEIR_API void weir__driver_found_by(weir__find_entry *find);
+
 /* WEIR_OK for CUDA_SUCCESS, else WEIR_DRIVER with the code, the call's name and the driver's text kept. */
 enum weir_status weir__driver_check(const struct weir__driver *driver, CUresult code, const char *call);
 

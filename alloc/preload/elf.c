@@ -107,16 +107,17 @@ static const struct link_map *object_of(const void *address) {
 }
 
 /* What comes before an object of the program's start is so too, and stays: later ones are not looked at. */
-bool weir__elf_defined_between(const void *after, const void *before, const char *symbol) {
-    const struct link_map *from = object_of(after), *to = object_of(before), *object = _r_debug.r_map;
+enum weir__elf_between weir__elf_between(const void *first, const void *second, const char *symbol) {
+    const struct link_map *from = object_of(first), *to = object_of(second), *object = _r_debug.r_map;
+    enum weir__elf_between between = WEIR__NO_WAY;
     struct tables tables;
-    bool defined = false;
-    for (bool behind = false; object != NULL && object != to; object = object->l_next) {
-        if (behind && read_tables(object->l_addr, object->l_ld, &tables) && find_symbol(&tables, symbol) != NULL)
-            defined = true;
-        behind |= object == from;
+    for (; object != NULL && object != to; object = object->l_next) {
+        if (between == WEIR__NOBODY && read_tables(object->l_addr, object->l_ld, &tables) &&
+            find_symbol(&tables, symbol) != NULL)
+            between = WEIR__SOMEBODY;
+        if (object == from) between = WEIR__NOBODY;
     }
-    return defined && object != NULL;
+    return object != NULL ? between : WEIR__NO_WAY;
 }
 
 /* ---- where an object lies ----------------------------------------------------------------------------------------- */

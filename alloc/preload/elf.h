@@ -15,9 +15,13 @@ void *weir__elf_libc(const char *symbol);
 /* Addresses [begin, end) of the loaded object that an address lies in; false: in none. */
 bool weir__elf_range(const void *address, uintptr_t *begin, uintptr_t *end);
 
-/* Whether an object that comes behind the one of `after`, and before the one of `before`, defines the symbol. All three are there
- * from the program's start, or the answer is no. */
-bool weir__elf_defined_between(const void *after, const void *before, const char *symbol);
+/* What stands between two objects of the program's start, which are given by addresses. */
+enum weir__elf_between {
+    WEIR__NO_WAY,  /* the first does not come before the second */
+    WEIR__NOBODY,  /* who defines the symbol */
+    WEIR__SOMEBODY /* does */
+};
+enum weir__elf_between weir__elf_between(const void *first, const void *second, const char *symbol);
 
 /* Whoever looks the symbol up in the library from now on finds `to`, however he does it. One that it lacks is no failure. Fails
  * where its table can't be changed. Needs: a library (no program), loaded for good. */

@@ -30,6 +30,8 @@
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                       \
     X(cuMemFreeAsync, cuMemFreeAsync, 11020, false, (CUdeviceptr address, CUstream stream))                            \
     X(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, true, (CUdeviceptr address, CUstream stream))                        \
+    X(cuMemUnmap, cuMemUnmap, 10020, false, (CUdeviceptr address, size_t bytes))                                       \
+    X(cuMemAddressFree, cuMemAddressFree, 10020, false, (CUdeviceptr address, size_t bytes))                           \
     X(cuMemGetInfo_v2, cuMemGetInfo, 3020, false, (size_t * free_bytes, size_t * total_bytes))                         \
     X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, false,                                                      \
       (CUdeviceptr * base, size_t * bytes, CUdeviceptr address))                                                       \

@@ -9,7 +9,6 @@
 #include "alloc/preload/elf.h"
 #include "alloc/preload/hooks.h"
 #include "alloc/preload/preload.h"
-#include "weir/weir.h"
 
 const struct weir__hook weir__hooks[] = {
 #define HOOK(symbol, name, version, own, parameters)                                                                   \
@@ -43,22 +42,12 @@ __attribute__((visibility("hidden"))) dlsym_fn *weir__real_dlsym;
 __attribute__((visibility("hidden"))) dlvsym_fn *weir__real_dlvsym;
 __attribute__((visibility("hidden"))) dlopen_fn *weir__real_dlopen;
 
-static uintptr_t own_begin[2], own_end[2]; /* this library, and libweir */
-
 /* May be run by two threads at once, as both find the same. */
 static void find_libc(void) {
     if (__atomic_load_n(&weir__real_dlopen, __ATOMIC_ACQUIRE) != NULL) return;
-    weir__elf_range(object((weir__function *)find_libc), &own_begin[0], &own_end[0]);
-    weir__elf_range(object((weir__function *)weir_version), &own_begin[1], &own_end[1]);
     weir__real_dlsym = (dlsym_fn *)function(weir__elf_libc("dlsym"));
     weir__real_dlvsym = (dlvsym_fn *)function(weir__elf_libc("dlvsym"));
     __atomic_store_n(&weir__real_dlopen, (dlopen_fn *)function(weir__elf_libc("dlopen")), __ATOMIC_RELEASE);
-}
-
-static bool is_own(const void *caller) {
-    for (int i = 0; i < 2; i++)
-        if ((uintptr_t)caller >= own_begin[i] && (uintptr_t)caller < own_end[i]) return true;
-    return false;
 }
 
 /* ---- the driver's own --------------------------------------------------------------------------------------------- */
@@ -70,39 +59,11 @@ static bool real_known;
 static void *real_driver; /* its handle */
 static bool diverted;     /* who looks hooked entries up in the driver finds this library's */
 
-static void *find(void *driver, const char *symbol) { return weir__real_dlsym(driver, symbol); }
-
-static const struct weir__real *load_real(int mode) {
-    if (__atomic_load_n(&real_known, __ATOMIC_ACQUIRE)) return &real;
-    find_libc();
-    void *driver = weir__real_dlopen(DRIVER, RTLD_LAZY | mode);
-    if (driver == NULL) return NULL;
-    void *entry;
-#define FIND(symbol)                                                                                                   \
-    entry = find(driver, #symbol);                                                                                     \
-    memcpy(&real.symbol, &entry, sizeof entry);
-#define FIND_HOOKED(symbol, name, version, own, parameters) FIND(symbol)
-#define FIND_NEEDED(symbol, parameters)                     FIND(symbol)
-    WEIR__HOOK_LIST(FIND_HOOKED)
-    WEIR__NEEDED_LIST(FIND_NEEDED)
-#undef FIND_HOOKED
-#undef FIND_NEEDED
-#undef FIND
-    real_driver = driver;
-    __atomic_store_n(&real_known, true, __ATOMIC_RELEASE);
-    return &real;
-}
-
-const struct weir__real *weir__real(void) { return load_real(RTLD_NOLOAD); }
-const struct weir__real *weir__real_needed(void) { return load_real(0); }
-
 static void *real_of(const struct weir__hook *hook) {
     void *entry;
     memcpy(&entry, (const char *)&real + hook->real, sizeof entry);
     return entry;
 }
-
-/* ---- dlsym, dlvsym ------------------------------------------------------------------------------------------------ */
 
 static const struct weir__hook *hook_of(const char *symbol) {
     if (symbol == NULL || symbol[0] != 'c' || symbol[1] != 'u') return NULL;
@@ -111,18 +72,65 @@ static const struct weir__hook *hook_of(const char *symbol) {
     return NULL;
 }
 
+/* libweir calls the driver itself. */
+static void *find_for_weir(void *library, const char *symbol) {
+    const struct weir__hook *hook = library == real_driver ? hook_of(symbol) : NULL;
+    return hook != NULL ? real_of(hook) : weir__real_dlsym(library, symbol);
+}
+
+static void *find(void *driver, const char *symbol) { return weir__real_dlsym(driver, symbol); }
+
+/* Of two threads the first is right: the other may have looked in the driver when it had been diverted already. */
+static void keep_real(void *driver, const struct weir__real *found) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!real_known) {
+        real = *found;
+        real_driver = driver;
+        __atomic_store_n(&real_known, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct weir__real *load_real(int mode) {
+    if (__atomic_load_n(&real_known, __ATOMIC_ACQUIRE)) return &real;
+    find_libc();
+    void *driver = weir__real_dlopen(DRIVER, RTLD_LAZY | mode);
+    if (driver == NULL) return NULL;
+    weir__driver_found_by(find_for_weir);
+    struct weir__real found;
+    void *entry;
+#define FIND(symbol)                                                                                                   \
+    entry = find(driver, #symbol);                                                                                     \
+    memcpy(&found.symbol, &entry, sizeof entry);
+#define FIND_HOOKED(symbol, name, version, own, parameters) FIND(symbol)
+#define FIND_NEEDED(symbol, parameters)                     FIND(symbol)
+    WEIR__HOOK_LIST(FIND_HOOKED)
+    WEIR__NEEDED_LIST(FIND_NEEDED)
+#undef FIND_HOOKED
+#undef FIND_NEEDED
+#undef FIND
+    keep_real(driver, &found);
+    return &real;
+}
+
+/* Also before a program calls weir itself. */
+__attribute__((constructor)) static void lead_weir(void) {
+    find_libc();
+    weir__driver_found_by(find_for_weir);
+}
+
+const struct weir__real *weir__real(void) { return load_real(RTLD_NOLOAD); }
+const struct weir__real *weir__real_needed(void) { return load_real(0); }
+
+/* ---- dlsym, dlvsym ------------------------------------------------------------------------------------------------ */
+
 /* What a look-up is to answer. Two registers, which the assembler looks at. */
 struct answer {
     void *found;
     uintptr_t final; /* 0: the C library answers, to the caller itself */
 };
 static const struct answer pass_on = {NULL, 0};
-
-/* libweir calls the driver itself. */
-static struct answer own_answer(const struct weir__hook *hook) {
-    if (hook == NULL || !__atomic_load_n(&diverted, __ATOMIC_ACQUIRE)) return pass_on;
-    return (struct answer){real_of(hook), 1};
-}
 
 /* With an explicit handle the C library is asked first, so that somebody's own function of the same name stays what it is. In the
  * global scope it finds this library's, which must not look like a driver where none is loaded. */
@@ -146,23 +154,37 @@ static bool next_is_ours(const struct weir__hook *hook, const void *caller) {
     uintptr_t begin = 0, end = 0;
     if (weir__real() != NULL && real_of(hook) != NULL) weir__elf_range(real_of(hook), &begin, &end);
     return ((uintptr_t)caller < begin || (uintptr_t)caller >= end) &&
-           !weir__elf_defined_between(caller, object(hook->ours), hook->symbol);
+           weir__elf_between(caller, object(hook->ours), hook->symbol) != WEIR__SOMEBODY;
 }
 
 struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *caller) {
     find_libc();
     const struct weir__hook *hook = hook_of(symbol);
-    if (is_own(caller)) return own_answer(hook);
     if (hook == NULL || !weir__preload_on()) return pass_on;
     if (handle != RTLD_NEXT) return answer(hook, weir__real_dlsym(handle, symbol));
     return next_is_ours(hook, caller) ? answer(hook, object(hook->ours)) : pass_on;
 }
 
+/* Wrappers of dlsym ask for what is next by a version of the C library's, which ours have not. */
+static struct answer next_look_up(const char *symbol, const char *version, const void *caller) {
+    static const struct {
+        const char *name;
+        weir__function *ours;
+    } look_ups[] = {
+        {"dlsym", (weir__function *)dlsym}, {"dlvsym", (weir__function *)dlvsym}, {"dlopen", (weir__function *)dlopen}};
+    for (size_t i = 0; symbol != NULL && i < sizeof look_ups / sizeof *look_ups; i++)
+        if (strcmp(symbol, look_ups[i].name) == 0 && weir__real_dlvsym(RTLD_NEXT, symbol, version) != NULL &&
+            weir__elf_between(caller, look_ups, symbol) == WEIR__NOBODY)
+            return (struct answer){object(look_ups[i].ours), 1};
+    return pass_on;
+}
+
 struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {
     find_libc();
     const struct weir__hook *hook = hook_of(symbol);
-    if (hook == NULL || is_own(caller) || handle == RTLD_NEXT || !weir__preload_on()) return pass_on;
-    return answer(hook, weir__real_dlvsym(handle, symbol, version));
+    if (!weir__preload_on()) return pass_on;
+    if (handle == RTLD_NEXT) return next_look_up(symbol, version, caller);
+    return hook != NULL ? answer(hook, weir__real_dlvsym(handle, symbol, version)) : pass_on;
 }
 
 /* ---- dlopen ------------------------------------------------------------------------------------------------------- */
@@ -188,9 +210,9 @@ static void divert_driver(void) {
 
 struct answer weir__answer_dlopen(const char *path, int mode, const void *caller) {
     (void)path;
+    (void)caller;
     find_libc();
-    if ((mode & RTLD_DEEPBIND) != 0 && (mode & RTLD_NOLOAD) == 0 && !is_own(caller) && weir__preload_on())
-        divert_driver();
+    if ((mode & RTLD_DEEPBIND) != 0 && (mode & RTLD_NOLOAD) == 0 && weir__preload_on()) divert_driver();
     return pass_on;
 }
 

@@ -225,6 +225,17 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
     return cuMemFreeAsync(address, weir__preload_own(stream));
 }
 
+/* To the driver a block is a part of what weir has mapped, and could be unmapped. */
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    DRIVER_OR_FAIL(driver, cuMemUnmap);
+    return weir__preload_owner(address) != NULL ? CUDA_ERROR_INVALID_VALUE : driver->cuMemUnmap(address, bytes);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    DRIVER_OR_FAIL(driver, cuMemAddressFree);
+    return weir__preload_owner(address) != NULL ? CUDA_ERROR_INVALID_VALUE : driver->cuMemAddressFree(address, bytes);
+}
+
 /* ---- what a program can learn of its memory ----------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }

@@ -45,8 +45,6 @@ bool weir__preload_enter(const struct weir__real *driver);
 void weir__preload_leave(const int *unused);
 /* Whether this thread is in the middle of a call: a signal's handler came upon it. */
 bool weir__preload_inside(void);
-/* This call comes from within another one of the thread's: somebody has led libweir's own calls of the driver here. */
-bool weir__preload_is_nested(void);
 /* For all that follows in the block: the driver, or the end of the call without one. */
 #define DRIVER_OR_FAIL(driver, symbol)                                                                                 \
     const struct weir__real *driver = weir__real_needed();                                                             \

@@ -20,10 +20,9 @@ int weir__preload_device_of(const struct weir__real *driver, CUstream stream) {
     return driver->cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-/* libweir's own calls of the driver are in the middle of something, and do it themselves. */
 bool weir__preload_make_room(int ordinal) {
     struct weir_pool *pool = weir__process_pool_made(ordinal);
-    return pool != NULL && !weir__forked() && !weir__preload_is_nested() && weir__pool_make_room(pool);
+    return pool != NULL && !weir__forked() && weir__pool_make_room(pool);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,

@@ -52,8 +52,6 @@ void weir__preload_leave(const int *unused) {
     (void)__atomic_sub_fetch(&stripes[stripe - 1].inside, 1, __ATOMIC_SEQ_CST);
 }
 
-bool weir__preload_is_nested(void) { return depth > 1; }
-
 static unsigned inside(void) {
     unsigned sum = 0;
     for (int i = 0; i < STRIPES; i++) sum += __atomic_load_n(&stripes[i].inside, __ATOMIC_SEQ_CST);

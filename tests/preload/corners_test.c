@@ -66,6 +66,19 @@ static void other_wrappers_of_the_same_entries_go_with_it(void **state) {
 #undef WRAPPERS
 }
 
+/* Such a one leads libweir's own look-ups to it, too. */
+static void so_do_wrappers_of_dlsym(void **state) {
+    static const char before[] = "LD_PRELOAD=" PROGRAM("interposer_dlsym.so") ":" TEST_LIBRARY,
+                      behind[] = "LD_PRELOAD=" TEST_LIBRARY ":" PROGRAM("interposer_dlsym.so");
+    (void)state;
+    skip_where_linked();
+    for (int i = 0; i < 2; i++) {
+        run_preloaded(ARGUMENTS(PROGRAM("corners"), "pools"), ARGUMENTS(i == 0 ? before : behind), &outcome);
+        assert_ended(0, &outcome);
+        assert_served(2, 2, "foreign_pool", 2);
+    }
+}
+
 static void sizes_at_both_ends_are_answered(void **state) {
     (void)state;
     play(PROGRAM("corners"), "sizes", NULL);
@@ -75,7 +88,7 @@ static void sizes_at_both_ends_are_answered(void **state) {
 static void a_block_is_freed_once_and_by_its_maker(void **state) {
     (void)state;
     play(PROGRAM("corners"), "frees", NULL);
-    assert_served(3, 3, "foreign_pool", 1);
+    assert_served(4, 4, "foreign_pool", 1);
     assert_int_equal(counted(&outcome, "foreign_frees"), 1);
 }
 
@@ -209,6 +222,7 @@ int main(void) {
         cmocka_unit_test(look_ups_that_are_not_replaced_answer_as_without_it),
         cmocka_unit_test(look_ups_before_any_constructor_are_answered),
         cmocka_unit_test(other_wrappers_of_the_same_entries_go_with_it),
+        cmocka_unit_test(so_do_wrappers_of_dlsym),
         cmocka_unit_test(sizes_at_both_ends_are_answered),
         cmocka_unit_test(a_block_is_freed_once_and_by_its_maker),
         cmocka_unit_test(memory_pools_of_the_program_are_the_drivers_and_the_default_one_is_served),

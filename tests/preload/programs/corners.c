@@ -139,6 +139,13 @@ static void frees(void) {
     size_t bytes;
     CHECK(q != r);
     CHECK(cuda.cuMemFree(q + 512) == CUDA_ERROR_INVALID_VALUE);
+    ENTRY(cuMemUnmap, (CUdeviceptr, size_t));
+    ENTRY(cuMemAddressFree, (CUdeviceptr, size_t));
+    const CUdeviceptr large = plain(4 * MEBI), page = large / (2 * MEBI) * (2 * MEBI);
+    CHECK(cuMemUnmap(page, 2 * MEBI) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuMemAddressFree(page, 2 * MEBI) == CUDA_ERROR_INVALID_VALUE);
+    CUDA(cuMemsetD8Async(large, 1, 4 * MEBI, NULL));
+    CUDA(cuMemFree(large));
     CUDA(cuMemGetAddressRange(&base, &bytes, q + 512));
     CHECK(base == q && bytes == BYTES);
     CHECK(pthread_create(&thread, NULL, free_there, &r) == 0);

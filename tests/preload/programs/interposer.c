@@ -30,4 +30,15 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return next(address);
 }
 
+#ifdef WRAPS_DLSYM
+/* In the C library since 2.34, before in libdl since the architecture's first version. */
+__attribute__((visibility("default"))) void *dlsym(void *library, const char *symbol) {
+    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
+    void *(*next)(void *, const char *), *found = NULL;
+    for (int i = 0; i < 3 && found == NULL; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    memcpy(&next, &found, sizeof next);
+    return next(library, symbol);
+}
+#endif
+
 __attribute__((destructor)) static void tell(void) { printf(NAME ": %d allocations, %d frees\n", allocs, frees); }
