@@ -109,6 +109,25 @@ static struct sums read_snapshot(const char *path) {
     return sums;
 }
 
+/* Our own reader finds each live block, and nothing else. */
+static void check_read_back(const char *path, const struct weir_pool_stats *stats) {
+    char command[1000], line[200];
+    size_t blocks = 0, peak = 0;
+    if (stats->live_bytes == 0) return; /* then it says that there is nothing to convert */
+    snprintf(command, sizeof command, "'%s' convert '%s' 2>/dev/null", getenv("WEIR_TRACE_PROGRAM"), path);
+    FILE *output = popen(command, "r");
+    assert_non_null(output);
+    while (fgets(line, sizeof line, output) != NULL) {
+        size_t number, bytes;
+        blocks += sscanf(line, "p %zu %zu", &number, &bytes) == 2;
+        sscanf(line, "# peak live %zu", &peak);
+        assert_true(line[0] == 'p' || line[0] == '#' || strncmp(line, "weir-trace", 10) == 0);
+    }
+    assert_int_equal(pclose(output), 0);
+    assert_int_equal(peak, stats->requested_bytes);
+    assert_true(blocks > 0 && blocks <= stats->live_blocks); /* one of no bytes is in no segment */
+}
+
 static struct sums snapshot_of(struct weir_pool *pool) {
     const char *path = path_of("snapshot.pickle");
     OK(weir_pool_snapshot(pool, path));
@@ -117,6 +136,7 @@ static struct sums snapshot_of(struct weir_pool *pool) {
     assert_int_equal(sums.live, stats.live_bytes);
     assert_int_equal(sums.requested, stats.requested_bytes);
     assert_int_equal(sums.pending + sums.inactive, stats.idle_bytes);
+    check_read_back(path, &stats);
     return sums;
 }
 

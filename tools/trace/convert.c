@@ -20,15 +20,18 @@ struct options {
     const char *inputs[CONVERT_MOST_INPUTS];
     size_t input_count, live_before_bytes;
     const char *out_path, *json_path; /* json_path "": standard output; NULL: no JSON */
+    int device;
     bool iterations;
 };
 
 static const char usage[] =
     "usage: weir-trace convert INPUT... [-o FILE] [options]\n"
-    "Makes a trace of what another program logged. What an input is, its header line says; it may be plain, gzip or "
-    "zstd;\n"
+    "Makes a trace of what another program logged. What an input is, its content says; it may be plain, gzip or zstd;\n"
     "- is standard input. Either one of\n"
     "\n"
+    "    a pickle                                            a PyTorch memory snapshot, or one of weir's\n"
+    "    JSON                                                a PyTorch profiler's trace, with profile_memory=True\n"
+    "    Thread, Time, Action, Pointer, Size, Stream         a log of RMM's logging resource adaptor\n"
     "    op, id, size, stream, time_us                       memory events, as of a PyTorch snapshot\n"
     "    id, lower, upper, size                              lifetimes, as solvers of placement take them\n"
     "\n"
@@ -41,6 +44,7 @@ static const char usage[] =
     "  -o FILE               the trace; compressed as FILE ends (.gz, .zst); default -, standard output\n"
     "  --iterations          mark what repeats to the end of the log, where something does\n"
     "  --live-before BYTES   were live before, and the log has no lines of them (as 4G)\n"
+    "  --device N            of a snapshot or profiler's trace of several devices; default the one with most events\n"
     "  --json[=FILE]         what was read, as JSON; without FILE on standard output (then -o is needed)\n"
     "  --help\n"
     "\n"
@@ -48,8 +52,8 @@ static const char usage[] =
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"-o", "--live-before", "--json", "--iterations", "--help"};
-enum { OUT, LIVE_BEFORE, JSON, ITERATIONS, HELP, NAME_COUNT };
+static const char *const names[] = {"-o", "--live-before", "--device", "--json", "--iterations", "--help"};
+enum { OUT, LIVE_BEFORE, DEVICE, JSON, ITERATIONS, HELP, NAME_COUNT };
 
 static int bad(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int bad(const char *format, ...) {
@@ -76,6 +80,15 @@ static int unknown(const char *argument) {
     return bad("unknown option %s; did you mean %s?", name, nearest);
 }
 
+static int set_device(const char *value, struct options *options) {
+    char *end;
+    const long device = strtol(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || device >= CONVERT_MOST_DEVICES)
+        return bad("--device %.60s: expected a device's number, from 0 to %d", value, CONVERT_MOST_DEVICES - 1);
+    options->device = (int)device;
+    return -1;
+}
+
 static int set_option(int name, const char *value, struct options *options) {
     switch (name) {
     case OUT:
@@ -85,6 +98,8 @@ static int set_option(int name, const char *value, struct options *options) {
         if (!weir__parse_bytes(value, &options->live_before_bytes) || options->live_before_bytes > TRACE_MOST_BYTES)
             return bad("--live-before %.60s: expected bytes, as 4096614400 or 3.8G, at most 2^50", value);
         return -1;
+    case DEVICE:
+        return set_device(value, options);
     case JSON:
         options->json_path = value != NULL ? value : "";
         return -1;
@@ -112,7 +127,7 @@ static int read_argument(int count, char **argument, int *at, struct options *op
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
     const int name = find_name(text, length);
     if (name == NAME_COUNT) return unknown(text);
-    const bool takes_value = name == OUT || name == LIVE_BEFORE;
+    const bool takes_value = name == OUT || name == LIVE_BEFORE || name == DEVICE;
     if (takes_value && value == NULL && *at + 1 < count) value = argument[++*at];
     if (takes_value && value == NULL) return bad("%s needs a value", names[name]);
     if (!takes_value && name != JSON && value != NULL) return bad("%s takes no value", names[name]);
@@ -147,6 +162,30 @@ static int read_options(int count, char **argument, struct options *options) {
 
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
+/* What a log of a whole machine, or one with gaps, leaves to be said. */
+static void tell_gaps(const struct conversion *conversion) {
+    if (conversion->device_count > 1)
+        fprintf(stderr,
+                "weir-trace convert: of %" PRIu32 " devices this is device %" PRIu32 " (--device=N takes another)\n",
+                conversion->device_count, conversion->device);
+    if (conversion->overflowed)
+        fprintf(stderr,
+                "weir-trace convert: the recording overflowed: what came before its oldest entry is not told\n");
+    if (conversion->refused_count > 0)
+        fprintf(stderr, "weir-trace convert: left out: %zu request%s that could not be served\n",
+                conversion->refused_count, PLURAL(conversion->refused_count));
+    if (conversion->unjoined_count > 0)
+        fprintf(stderr,
+                "weir-trace convert: %zu piece%s of work without a launch in the log: taken as launched when begun\n",
+                conversion->unjoined_count, PLURAL(conversion->unjoined_count));
+    if (conversion->waits_left_out > 0 || conversion->calls_left_out > 0)
+        fprintf(stderr,
+                "weir-trace convert: left out: %zu stream wait%s and %zu host call%s whose meaning the log does "
+                "not tell\n",
+                conversion->waits_left_out, PLURAL(conversion->waits_left_out), conversion->calls_left_out,
+                PLURAL(conversion->calls_left_out));
+}
+
 static void tell_summary(const struct conversion *conversion, const struct options *options) {
     fprintf(stderr, "weir-trace convert: ");
     for (size_t i = 0; i < options->input_count; i++) fprintf(stderr, "%s%s", i > 0 ? ", " : "", options->inputs[i]);
@@ -156,16 +195,12 @@ static void tell_summary(const struct conversion *conversion, const struct optio
             conversion->peak_live_bytes, mib(conversion->peak_live_bytes));
     if (conversion->live_before_bytes > 0)
         fprintf(stderr, ", %.2f MiB of it before", mib(conversion->live_before_bytes));
+    if (conversion->knows_reserve) fprintf(stderr, ", reserve up to %.2f MiB", mib(convert_peak_reserve(conversion)));
     if (conversion->name[FORM_LIFETIMES] == NULL)
         fprintf(stderr, ", %.3f ms, work of %.3f ms", (double)conversion->span_ns / 1e6,
                 (double)conversion->work_ns / 1e6);
     fprintf(stderr, "\n");
-    if (conversion->waits_left_out > 0 || conversion->calls_left_out > 0)
-        fprintf(stderr,
-                "weir-trace convert: left out: %zu stream wait%s and %zu host call%s whose meaning the log does "
-                "not tell\n",
-                conversion->waits_left_out, PLURAL(conversion->waits_left_out), conversion->calls_left_out,
-                PLURAL(conversion->calls_left_out));
+    tell_gaps(conversion);
     if (options->iterations && conversion->iteration_count == 0)
         fprintf(stderr, "weir-trace convert: no iterations are marked: no allocations repeat to the end of the log\n");
     if (conversion->iteration_count > 0)
@@ -204,6 +239,15 @@ static void put_json(FILE *out, const struct conversion *conversion, const struc
         fprintf(out, " \"reserve_growth_bytes\": %" PRId64 ",\n", conversion->peak_reserve_growth);
     else
         fputs(" \"reserve_growth_bytes\": null,\n", out);
+    if (conversion->knows_reserve)
+        fprintf(out, " \"peak_reserve_bytes\": %" PRIu64 ",\n", convert_peak_reserve(conversion));
+    else
+        fputs(" \"peak_reserve_bytes\": null,\n", out);
+    if (conversion->device_count > 0)
+        fprintf(out, " \"device\": %" PRIu32 ", \"devices\": %" PRIu32 ",\n", conversion->device,
+                conversion->device_count);
+    else
+        fputs(" \"device\": null, \"devices\": null,\n", out);
     if (conversion->name[FORM_LIFETIMES] == NULL)
         fprintf(out, " \"span_us\": %.1f, \"work_us\": %.1f,\n", (double)conversion->span_ns / 1000,
                 (double)conversion->work_ns / 1000);
@@ -211,8 +255,10 @@ static void put_json(FILE *out, const struct conversion *conversion, const struc
         fputs(" \"span_us\": null, \"work_us\": null,\n", out);
     fprintf(out,
             " \"stream_waits\": %zu, \"stream_waits_left_out\": %zu, \"host_calls_left_out\": %zu,\n"
+            " \"requests_left_out\": %zu, \"work_without_launch\": %zu, \"overflowed\": %s,\n"
             " \"iterations\": %zu, \"iteration_allocations\": %zu}\n",
-            conversion->wait_count, conversion->waits_left_out, conversion->calls_left_out, conversion->iteration_count,
+            conversion->wait_count, conversion->waits_left_out, conversion->calls_left_out, conversion->refused_count,
+            conversion->unjoined_count, conversion->overflowed ? "true" : "false", conversion->iteration_count,
             conversion->iteration_blocks);
 }
 
@@ -246,15 +292,16 @@ static bool read_inputs(struct conversion *conversion, const struct options *opt
         if (inputs[opened].input == NULL) break;
         opened++;
     }
+    const struct convert_settings settings = {
+        .live_before_bytes = options->live_before_bytes, .device = options->device, .iterations = options->iterations};
     const bool read =
-        opened == options->input_count &&
-        convert_tables(conversion, inputs, opened, options->live_before_bytes, options->iterations, why, room);
+        opened == options->input_count && convert_tables(conversion, inputs, opened, &settings, why, room);
     for (size_t i = 0; i < opened; i++) input_close(inputs[i].input);
     return read;
 }
 
 int weir_trace_convert(int count, char **argument) {
-    struct options options = {.out_path = "-"};
+    struct options options = {.out_path = "-", .device = CONVERT_ANY_DEVICE};
     char why[LONGEST_SENTENCE];
     int status = read_options(count, argument, &options);
     if (status >= 0) return status;

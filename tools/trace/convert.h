@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other programs logged of a device's memory, as the steps of a trace. Three kinds of log, told by their columns:
+/* What other programs logged of a device's memory, as the steps of a trace. A log is a pickle (a PyTorch memory
+ * snapshot), JSON (a PyTorch profiler's trace), or tables, told by their columns:
  *
  *     memory events    op, id, size, stream, time_us
  *     a profiler's     op, id, size, thread, time_us; beside it launch_us, thread, stream, gpu_dur_us [, kind,
  *                      gpu_start_us] and call, thread, time_us
+ *     RMM's            Time, Action, Pointer, Size, Stream
  *     lifetimes        id, lower, upper, size
  *
- * Tables are read whole into rows (convert_events.c, convert_profile.c, convert_lifetimes.c), then turned into steps;
- * convert_steps.c holds what they share, convert_repeat.c finds what repeats.
+ * Logs are read whole into rows (convert_events.c, convert_profile.c, convert_lifetimes.c), those that name blocks by their
+ * addresses by way of events (convert_rmm.c, convert_snapshot.c, convert_kineto.c; convert_addresses.c). Rows are then turned
+ * into steps; convert_steps.c holds what they share, convert_repeat.c finds what repeats.
  *
  * Words. block: a number from 0, in the order of first appearance; stream, thread: a number from 0; a
- * stream has an id, which the trace gets. row: what one line of a table says.
+ * stream has an id, which the trace gets. row: what one line of a table says. event: what a log says of an address.
  *
  * Memory is bounded by CONVERT_MOST_ROWS. */
 #ifndef WEIR_TRACE_CONVERT_H
@@ -26,7 +29,7 @@
 #include "write.h"
 
 #define CONVERT_MOST_ROWS (UINT64_C(1) << 23) /* of one table */
-enum { CONVERT_MOST_THREADS = 4096, CONVERT_MOST_INPUTS = 3 };
+enum { CONVERT_MOST_THREADS = 4096, CONVERT_MOST_INPUTS = 3, CONVERT_MOST_DEVICES = 1024, CONVERT_ANY_DEVICE = -1 };
 
 enum step_kind {
     STEP_LIVE,        /* block, stream */
@@ -86,7 +89,48 @@ struct lifetime {
     uint64_t offset; /* of its row */
 };
 
-enum convert_form { FORM_NONE, FORM_EVENTS, FORM_MEMORY, FORM_LAUNCHES, FORM_CALLS, FORM_LIFETIMES, FORM_COUNT };
+enum convert_form {
+    FORM_NONE,
+    FORM_EVENTS,
+    FORM_MEMORY,
+    FORM_LAUNCHES,
+    FORM_CALLS,
+    FORM_LIFETIMES,
+    FORM_RMM,
+    FORM_SNAPSHOT,
+    FORM_KINETO,
+    FORM_COUNT
+};
+
+enum event_kind {
+    EVENT_ALLOC,
+    EVENT_FREE, /* asked for */
+    EVENT_FREE_COMPLETED,
+    EVENT_LIVE_AT_END, /* after all others */
+    EVENT_GREW,        /* the logged allocator's reserve */
+    EVENT_SHRANK,
+};
+
+struct event {
+    uint64_t address, bytes, ns;
+    uint64_t number, offset; /* which one it is in the log, from 1, and where in the text it begins: for sentences */
+    uint32_t place;          /* stream, or thread */
+    uint8_t kind;            /* enum event_kind */
+};
+
+struct events {
+    struct event *all;
+    size_t count, room;
+    const char *unit; /* what the log calls one: "line" */
+    uint64_t
+        live_before_bytes; /* before the first, as the log says; blocks that events show are among it. 0: not said */
+};
+
+struct convert_settings {
+    uint64_t live_before_bytes; /* of which the log has no lines; 0: as the log says */
+    int device;                 /* of a log of several; CONVERT_ANY_DEVICE: the one that it says most of */
+    bool iterations;            /* mark them */
+};
 
 struct conversion {
     const char *name[FORM_COUNT]; /* of the table of each form; NULL: not given */
@@ -109,6 +153,12 @@ struct conversion {
     struct steps steps; /* the answer */
 
     /* what there is to tell of it */
+    uint32_t device, device_count; /* of a log that tells devices apart; count 0: it does not */
+    bool overflowed;               /* the recording had no room for its oldest entries */
+    bool knows_reserve;            /* reserve_before is known */
+    uint64_t reserve_before;       /* what the logged allocator held when the recording began */
+    size_t refused_count;          /* requests that the logged allocator could not serve */
+    size_t unjoined_count;         /* pieces of the device's work whose launch is not in the log */
     uint64_t row_count;
     uint64_t live_before_bytes, peak_live_bytes, end_live_bytes;
     int64_t reserve_growth, peak_reserve_growth; /* of the logged allocator's reserve since the recording began */
@@ -134,7 +184,9 @@ struct convert_input {
  *
  * Gives: false with one sentence in `why` that names file, line, byte offset in the text, column and reason. */
 bool convert_tables(struct conversion *conversion, const struct convert_input *inputs, size_t count,
-                    uint64_t hidden_bytes, bool mark_iterations, char *why, size_t room);
+                    const struct convert_settings *settings, char *why, size_t room);
+/* The most that the logged allocator held; only where it is known. */
+uint64_t convert_peak_reserve(const struct conversion *conversion);
 void convert_put(const struct conversion *conversion, struct trace_writer *writer);
 void convert_free(struct conversion *conversion);
 
@@ -145,6 +197,9 @@ bool convert_read_events(struct conversion *conversion, struct csv *csv, bool by
 bool convert_read_launches(struct conversion *conversion, struct csv *csv);
 bool convert_read_calls(struct conversion *conversion, struct csv *csv);
 bool convert_read_lifetimes(struct conversion *conversion, struct csv *csv);
+bool convert_read_rmm(struct conversion *conversion, struct csv *csv);
+bool convert_read_snapshot(struct conversion *conversion, const struct convert_input *input, int device);
+bool convert_read_kineto(struct conversion *conversion, const struct convert_input *input, int device);
 bool convert_timed_steps(struct conversion *conversion);
 bool convert_profile_steps(struct conversion *conversion);
 bool convert_lifetime_steps(struct conversion *conversion);
@@ -163,10 +218,21 @@ bool convert_push_work(struct conversion *conversion, uint32_t stream, uint64_t 
 /* A row more of the table? */
 bool convert_count_row(struct conversion *conversion, struct csv *csv, uint64_t count);
 
-/* The number of a stream or a thread, a new one at first sight. */
+enum host_call convert_call_of(const char *name);
+bool convert_add_event(struct conversion *conversion, struct events *events, struct event event);
+/* From events, in their order, to rows: which block an address is, and what was live before the first of them. `name` is the
+ * log's. A sentence names the event. */
+bool convert_place_events(struct conversion *conversion, const char *name, const struct events *events);
+/* Which device to take, of those that a log says `counts[device]` things of. */
+bool convert_choose_device(struct conversion *conversion, const char *name, const uint64_t *counts, size_t count,
+                           int wanted);
+
+/* The number of a stream or a thread, a new one at first sight. The last two fail only beyond their limit. */
 bool convert_stream(struct conversion *conversion, struct csv *csv, int column, uint32_t *stream);
 bool convert_stream_id(struct conversion *conversion, uint64_t id, uint32_t *stream);
+bool convert_thread_id(struct conversion *conversion, uint64_t id, uint32_t *thread);
 bool convert_thread(struct conversion *conversion, struct csv *csv, int column, uint32_t *thread);
+bool convert_add_block(struct conversion *conversion);
 /* The block of a table's id; *added: it is new. */
 bool convert_block_of(struct conversion *conversion, struct csv *csv, int column, uint32_t *block, bool *added);
 

@@ -168,19 +168,21 @@ static uint64_t begin_of(const struct conversion *conversion) {
     return conversion->end_ns;
 }
 
-/* The time between two events is work on the stream of the second: the device's own is not in the table. Threads have
- * no streams here: a profiler's table by itself is all on one. */
+/* The time between two events is work on the stream of the second: the device's own is not in the log. Threads have
+ * no streams here: a profiler's memory events by themselves are all on one. */
 bool convert_timed_steps(struct conversion *conversion) {
     const struct steps *rows = &conversion->rows;
     const uint64_t begin_ns = begin_of(conversion);
     uint64_t told_ns = begin_ns;
+    const bool by_thread = conversion->name[FORM_MEMORY] != NULL || conversion->name[FORM_KINETO] != NULL;
     uint32_t stream = 0;
-    if (conversion->name[FORM_MEMORY] != NULL && !convert_stream_id(conversion, 0, &stream)) return false;
+    if ((by_thread || conversion->stream_count == 0) && !convert_stream_id(conversion, 0, &stream)) return false;
     if (!convert_push_hidden(conversion, stream)) return false;
     for (size_t i = 0; i < rows->count; i++) {
         struct step step = rows->all[i];
         const bool timed = step.kind != STEP_LIVE && step.kind != STEP_RESERVE;
-        if (conversion->name[FORM_MEMORY] != NULL) conversion->blocks[step.block].stream = step.stream = 0;
+        if (by_thread) step.stream = stream;
+        if (by_thread && step.kind <= STEP_FREE) conversion->blocks[step.block].stream = stream;
         if (timed) stream = step.stream;
         if (timed && !push_gap(conversion, stream, step.ns, &told_ns)) return false;
         if (!convert_push(conversion, &conversion->steps, step)) return false;

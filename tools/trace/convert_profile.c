@@ -69,7 +69,7 @@ bool convert_read_launches(struct conversion *conversion, struct csv *csv) {
 
 /* Queries tell nothing that a trace could say: of which event, and what the answer was, is not in the log. Nor is, for
  * which event a host wait was. */
-static enum host_call call_of(const char *name) {
+enum host_call convert_call_of(const char *name) {
     static const struct {
         const char *name;
         enum host_call call;
@@ -86,7 +86,7 @@ bool convert_read_calls(struct conversion *conversion, struct csv *csv) {
     enum csv_next next;
     while ((next = csv_next(csv)) == CSV_ROW) {
         const uint64_t before = conversion->call_count > 0 ? conversion->calls[conversion->call_count - 1].ns : 0;
-        struct call call = {.kind = (uint8_t)call_of(csv_text(csv, name)), .next = NONE};
+        struct call call = {.kind = (uint8_t)convert_call_of(csv_text(csv, name)), .next = NONE};
         void *calls = conversion->calls;
         if (!convert_count_row(conversion, csv, conversion->call_count) || !read_time(csv, time, before, &call.ns) ||
             !convert_thread(conversion, csv, thread, &call.thread))
@@ -228,6 +228,7 @@ static bool push_launch(struct merge *merge, uint32_t number) {
 }
 
 static bool push_memory(struct merge *merge, struct step step) {
+    if (step.kind == STEP_RESERVE) return convert_push(merge->conversion, &merge->conversion->steps, step);
     struct convert_block *block = &merge->conversion->blocks[step.block];
     if (step.kind != STEP_FREE) block->stream = merge->workers[step.stream].stream;
     step.stream = block->stream;

@@ -49,19 +49,23 @@ bool convert_stream(struct conversion *conversion, struct csv *csv, int column, 
     return csv_complain(csv, column, "stream %" PRIu64 " is one more than the limit of %d", id, TRACE_MOST_STREAMS);
 }
 
-bool convert_thread(struct conversion *conversion, struct csv *csv, int column, uint32_t *thread) {
-    uint64_t id;
-    if (!csv_number(csv, column, UINT64_MAX, &id)) return false;
+bool convert_thread_id(struct conversion *conversion, uint64_t id, uint32_t *thread) {
     *thread = ids_find(&conversion->thread_numbers, id);
     if (*thread != IDS_NONE) return true;
     if (conversion->thread_count == CONVERT_MOST_THREADS)
-        return csv_complain(csv, column, "thread %" PRIu64 " is one more than the limit of %d", id,
-                            CONVERT_MOST_THREADS);
+        return convert_fail(conversion, "more than %d threads", CONVERT_MOST_THREADS);
     *thread = conversion->thread_count++;
     return ids_put(&conversion->thread_numbers, id, *thread) || convert_fail(conversion, NO_MEMORY);
 }
 
-static bool add_block(struct conversion *conversion) {
+bool convert_thread(struct conversion *conversion, struct csv *csv, int column, uint32_t *thread) {
+    uint64_t id;
+    if (!csv_number(csv, column, UINT64_MAX, &id)) return false;
+    if (convert_thread_id(conversion, id, thread)) return true;
+    return csv_complain(csv, column, "thread %" PRIu64 " is one more than the limit of %d", id, CONVERT_MOST_THREADS);
+}
+
+bool convert_add_block(struct conversion *conversion) {
     void *blocks = conversion->blocks;
     const bool grown =
         convert_grow(conversion, &blocks, &conversion->block_room, conversion->block_count, sizeof *conversion->blocks);
@@ -77,7 +81,7 @@ bool convert_block_of(struct conversion *conversion, struct csv *csv, int column
     *added = *block == IDS_NONE;
     if (!*added) return true;
     *block = (uint32_t)conversion->block_count;
-    if (!add_block(conversion)) return false;
+    if (!convert_add_block(conversion)) return false;
     return ids_put(&conversion->block_ids, id, *block) || convert_fail(conversion, NO_MEMORY);
 }
 
@@ -94,7 +98,7 @@ bool convert_push(struct conversion *conversion, struct steps *steps, struct ste
 bool convert_push_hidden(struct conversion *conversion, uint32_t stream) {
     const uint32_t block = (uint32_t)conversion->block_count; /* one more than the table's */
     if (conversion->hidden_bytes == 0) return true;
-    if (!add_block(conversion)) return false;
+    if (!convert_add_block(conversion)) return false;
     conversion->blocks[block] = (struct convert_block){.bytes = conversion->hidden_bytes, .stream = stream};
     return convert_push(conversion, &conversion->steps,
                         (struct step){.kind = STEP_LIVE, .block = block, .stream = stream});

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which table is which, which go together, and what the steps made of them come to. */
+/* Which log is which, which go together, and what the steps made of them come to. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "convert.h"
+#include "json_events.h"
+#include "pickle_read.h"
 
 enum { MOST_NEEDED = 5 };
 
@@ -18,6 +20,9 @@ static const struct form forms[FORM_COUNT] = {
     [FORM_LAUNCHES] = {"a profiler's device work", {"launch_us", "thread", "stream", "gpu_dur_us"}},
     [FORM_CALLS] = {"a profiler's host calls", {"call", "thread", "time_us"}},
     [FORM_LIFETIMES] = {"lifetimes", {"id", "lower", "upper", "size"}},
+    [FORM_RMM] = {"RMM's log", {"Time", "Action", "Pointer", "Size", "Stream"}},
+    [FORM_SNAPSHOT] = {"a PyTorch memory snapshot", {NULL}},
+    [FORM_KINETO] = {"a PyTorch profiler's trace", {NULL}},
 };
 
 /* ---- which table is which --------------------------------------------------------------------------------------- */
@@ -50,7 +55,7 @@ static void list_columns(const struct form *form, char *list, size_t room) {
 /* FORM_NONE with the sentence told: which column is missing of the form that the header comes nearest to. */
 static enum convert_form tell_form(struct csv *csv) {
     struct match nearest = {0};
-    for (int form = FORM_NONE + 1; form < FORM_COUNT; form++) {
+    for (int form = FORM_NONE + 1; form <= FORM_RMM; form++) {
         const struct match match = match_form(csv, (enum convert_form)form);
         if (match.missing == NULL) return match.form;
         if (match.found > nearest.found) nearest = match;
@@ -61,7 +66,8 @@ static enum convert_form tell_form(struct csv *csv) {
             csv, CSV_NO_COLUMN,
             "the header names no table that is known: memory events (op, id, size, stream or thread, time_us), "
             "device work (launch_us, thread, stream, gpu_dur_us), host calls (call, thread, time_us), lifetimes "
-            "(id, lower, upper, size)");
+            "(id, lower, upper, size), RMM's log (Time, Action, Pointer, Size, Stream); nor is the input a pickle or "
+            "JSON");
         return FORM_NONE;
     }
     list_columns(&forms[nearest.form], list, sizeof list);
@@ -81,42 +87,69 @@ static bool read_rows(struct conversion *conversion, struct csv *csv, enum conve
         return convert_read_calls(conversion, csv);
     case FORM_LIFETIMES:
         return convert_read_lifetimes(conversion, csv);
+    case FORM_RMM:
+        return convert_read_rmm(conversion, csv);
     case FORM_NONE:
+    case FORM_SNAPSHOT:
+    case FORM_KINETO:
     case FORM_COUNT:
         break;
     }
     return false;
 }
 
-/* Does a table of this form go with the others? Told before its rows are read: they would be held against another's. */
+/* Does a log of this form go with the others? Told before its rows are read: they would be held against another's. */
 static bool goes_together(struct conversion *conversion, const char *name, enum convert_form form, size_t count) {
     if (conversion->name[form] != NULL)
         return convert_fail(conversion, "%s: a second table of %s (the first: %s); a trace is made of one", name,
                             forms[form].name, conversion->name[form]);
-    if (count == 1 || (form != FORM_EVENTS && form != FORM_LIFETIMES)) return true;
-    return convert_fail(conversion, "%s: a table of %s is a trace by itself: give no other one beside it", name,
-                        forms[form].name);
+    if (count == 1 || form == FORM_MEMORY || form == FORM_LAUNCHES || form == FORM_CALLS) return true;
+    return convert_fail(conversion, "%s: %s%s is a trace by itself: give no other one beside it", name,
+                        form < FORM_RMM ? "a table of " : "", forms[form].name);
+}
+
+static bool takes(struct conversion *conversion, const char *name, enum convert_form form, size_t count,
+                  const struct convert_settings *settings) {
+    const bool tells_devices = form == FORM_SNAPSHOT || form == FORM_KINETO;
+    if (!goes_together(conversion, name, form, count)) return false;
+    if (form == FORM_LIFETIMES && settings->live_before_bytes > 0)
+        return convert_fail(conversion, "%s: lifetimes have no time before them: --live-before is for memory events",
+                            name);
+    if (settings->device != CONVERT_ANY_DEVICE && !tells_devices)
+        return convert_fail(conversion,
+                            "%s: %s tells no devices apart: --device is for snapshots and profiler's traces", name,
+                            forms[form].name);
+    conversion->name[form] = name;
+    return true;
 }
 
 static bool read_table(struct conversion *conversion, const struct convert_input *input, size_t count,
-                       uint64_t hidden_bytes) {
+                       const struct convert_settings *settings) {
     conversion->told_bytes = 0;
     struct csv *csv =
         csv_open(input->name, input->input, convert_read_comment, conversion, conversion->why, conversion->room);
     if (csv == NULL) return false;
     const enum convert_form form = tell_form(csv);
-    if (form == FORM_EVENTS || form == FORM_MEMORY)
-        conversion->hidden_bytes = hidden_bytes > 0 ? hidden_bytes : conversion->told_bytes;
-    bool read = form != FORM_NONE && goes_together(conversion, input->name, form, count);
-    if (read && form == FORM_LIFETIMES && hidden_bytes > 0)
-        read = convert_fail(conversion, "%s: lifetimes have no time before them: --live-before is for memory events",
-                            input->name);
-    if (read) {
-        conversion->name[form] = input->name;
-        read = read_rows(conversion, csv, form);
-    }
+    if (form == FORM_EVENTS || form == FORM_MEMORY || form == FORM_RMM)
+        conversion->hidden_bytes =
+            settings->live_before_bytes > 0 ? settings->live_before_bytes : conversion->told_bytes;
+    const bool read =
+        form != FORM_NONE && takes(conversion, input->name, form, count, settings) && read_rows(conversion, csv, form);
     csv_close(csv);
     return read;
+}
+
+/* What it is, its first bytes say. */
+static bool read_log(struct conversion *conversion, const struct convert_input *input, size_t count,
+                     const struct convert_settings *settings) {
+    const uint8_t *text;
+    const size_t bytes = input_peek(input->input, &text);
+    const bool pickled = pickle_begins(text, bytes), json = json_begins(text, bytes);
+    if (!pickled && !json) return read_table(conversion, input, count, settings);
+    if (!takes(conversion, input->name, pickled ? FORM_SNAPSHOT : FORM_KINETO, count, settings)) return false;
+    conversion->hidden_bytes = settings->live_before_bytes;
+    return pickled ? convert_read_snapshot(conversion, input, settings->device)
+                   : convert_read_kineto(conversion, input, settings->device);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
@@ -124,6 +157,9 @@ static bool read_table(struct conversion *conversion, const struct convert_input
 static bool make_steps(struct conversion *conversion) {
     const char *const *name = conversion->name;
     if (name[FORM_LIFETIMES] != NULL) return convert_lifetime_steps(conversion);
+    if (name[FORM_KINETO] != NULL && conversion->launch_count > 0) return convert_profile_steps(conversion);
+    if (name[FORM_RMM] != NULL || name[FORM_SNAPSHOT] != NULL || name[FORM_KINETO] != NULL)
+        return convert_timed_steps(conversion);
     if (name[FORM_EVENTS] == NULL && name[FORM_MEMORY] == NULL)
         return convert_fail(conversion,
                             "%s says nothing of memory: give the profiler's memory events (op, id, size, thread, "
@@ -153,15 +189,22 @@ static void measure(struct conversion *conversion) {
     conversion->end_live_bytes = live;
 }
 
+uint64_t convert_peak_reserve(const struct conversion *conversion) {
+    return conversion->reserve_before + (uint64_t)conversion->peak_reserve_growth;
+}
+
 bool convert_tables(struct conversion *conversion, const struct convert_input *inputs, size_t count,
-                    uint64_t hidden_bytes, bool mark_iterations, char *why, size_t room) {
+                    const struct convert_settings *settings, char *why, size_t room) {
     memset(conversion, 0, sizeof *conversion);
     conversion->why = why;
     conversion->room = room;
     for (size_t i = 0; i < count; i++)
-        if (!read_table(conversion, &inputs[i], count, hidden_bytes)) return false;
-    if (!make_steps(conversion) || (mark_iterations && !convert_mark_iterations(conversion))) return false;
-    if (conversion->steps.count == 0) return convert_fail(conversion, "%s: the table has no rows", inputs[0].name);
+        if (!read_log(conversion, &inputs[i], count, settings)) return false;
+    if (!make_steps(conversion) || (settings->iterations && !convert_mark_iterations(conversion))) return false;
+    if (conversion->steps.count == 0)
+        return convert_fail(conversion, "%s: %s", inputs[0].name,
+                            conversion->name[FORM_SNAPSHOT] != NULL ? "the snapshot holds no live block and no events"
+                                                                    : "the table has no rows");
     measure(conversion);
     return true;
 }

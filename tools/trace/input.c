@@ -26,6 +26,8 @@ struct input {
     bool file_ended, in_member;
     bool failed;
     char why[200];
+    uint8_t peeked[INPUT_MOST_PEEKED]; /* text that was looked at and not yet read */
+    size_t peeked_at, peeked_bytes;
     uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -106,13 +108,31 @@ static size_t read_compressed(struct input *input, uint8_t *text, size_t room) {
     return room - span.out_bytes;
 }
 
-size_t input_read(struct input *input, void *text, size_t room) {
+/* What is behind what was looked at. */
+static size_t read_on(struct input *input, void *text, size_t room) {
     if (input->failed) return 0;
     const size_t count = input->codec == NULL ? read_plain(input, text, room) : read_compressed(input, text, room);
     input->text_bytes += count;
     if (input->text_bytes > input->most_text_bytes)
         fail(input, "the text is longer than the limit of %" PRIu64 " bytes", input->most_text_bytes);
     return input->failed && input->text_bytes > input->most_text_bytes ? 0 : count;
+}
+
+size_t input_peek(struct input *input, const uint8_t **text) {
+    for (size_t count = 1; count > 0 && input->peeked_bytes < sizeof input->peeked && input->peeked_at == 0;) {
+        count = read_on(input, input->peeked + input->peeked_bytes, sizeof input->peeked - input->peeked_bytes);
+        input->peeked_bytes += count;
+    }
+    *text = input->peeked + input->peeked_at;
+    return input->peeked_bytes - input->peeked_at;
+}
+
+size_t input_read(struct input *input, void *text, size_t room) {
+    const size_t left = input->peeked_bytes - input->peeked_at, count = left < room ? left : room;
+    if (left == 0) return read_on(input, text, room);
+    memcpy(text, input->peeked + input->peeked_at, count);
+    input->peeked_at += count;
+    return count;
 }
 
 const char *input_failure(const struct input *input) { return input->failed ? input->why : NULL; }

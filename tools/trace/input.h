@@ -24,6 +24,12 @@ void input_limit(struct input *input, uint64_t most_text_bytes);
 /* NULL: plain. Known from the start. */
 const struct codec *input_codec(const struct input *input);
 
+enum { INPUT_MOST_PEEKED = 64 };
+
+/* Looks at the text's first bytes before any was read: how many there are, fewer than INPUT_MOST_PEEKED where it is
+ * shorter or fails. They last until the next call, which may be input_read: it gives them too. */
+size_t input_peek(struct input *input, const uint8_t **text);
+
 /* Gives the next bytes of the text: how many, at least one while there are any; 0 at its end, and when it fails. */
 size_t input_read(struct input *input, void *text, size_t room);
 /* Why it failed, without the file's name; NULL: it did not. */

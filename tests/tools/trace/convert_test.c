@@ -1,114 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weir-trace convert: what other programs logged becomes a trace with the same peak, or is refused with a place and
- * a reason. WEIR_TRACE_PROGRAM is the program, WEIR_FIXTURES the folder of small logs, WEIR_SHARED that of large
- * ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+/* weir-trace convert: the tables that other programs logged become a trace with the same peak, or are refused with a
+ * place and a reason. */
+#include "convert_fixture.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "tools/trace/trace.h"
-
-static char folder[] = "/tmp/weir-convert-test-XXXXXX";
-static char in_path[64], out_path[64], log_path[64], json_path[64];
-static char text[1 << 17];
-
-static int make_folder(void **state) {
-    (void)state;
-    if (mkdtemp(folder) == NULL) return -1;
-    snprintf(in_path, sizeof in_path, "%s/in.csv", folder);
-    snprintf(out_path, sizeof out_path, "%s/out.trace", folder);
-    snprintf(log_path, sizeof log_path, "%s/log", folder);
-    snprintf(json_path, sizeof json_path, "%s/out.json", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(in_path);
-    unlink(out_path);
-    unlink(log_path);
-    unlink(json_path);
-    return rmdir(folder);
-}
-
-static const char *read_file(const char *path) {
-    FILE *file = fopen(path, "r");
-    if (file == NULL) fail_msg("%s is not there", path);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
-static void write_file(const char *path, const char *content, size_t bytes) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    fclose(file);
-}
-
-static int run_shell(const char *command) {
-    const int status = system(command);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-/* `arguments` is a format; standard error goes to the log, standard output too unless they say otherwise. */
-static int convert(const char *arguments, ...) __attribute__((format(printf, 1, 2)));
-static int convert(const char *arguments, ...) {
-    char line[1200], command[1500];
-    va_list values;
-    va_start(values, arguments);
-    vsnprintf(line, sizeof line, arguments, values);
-    va_end(values);
-    snprintf(command, sizeof command, "'%s' convert >'%s' 2>&1 %s", getenv("WEIR_TRACE_PROGRAM"), log_path, line);
-    return run_shell(command);
-}
-
-static void assert_says(const char *sentence) {
-    const char *said = read_file(log_path);
-    if (strstr(said, sentence) == NULL) fail_msg("says \"%s\", expected \"%s\"", said, sentence);
-}
-
-static void assert_converts(int status) {
-    if (status != 0) fail_msg("exit status %d: %s", status, read_file(log_path));
-}
-
-static void read_back(struct trace *trace) {
-    char why[500];
-    if (!trace_read(out_path, trace, why, sizeof why)) fail_msg("%s", why);
-}
-
-static const char *fixture(const char *name) {
-    static char paths[8][300];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", getenv("WEIR_FIXTURES"), name);
-    return path;
-}
-
-/* The trace but for its comment lines. */
-static void assert_same_steps(const char *content, const char *expected) {
-    char kept[2][4096] = {"", ""};
-    const char *from[2] = {content, expected};
-    for (int i = 0; i < 2; i++)
-        for (const char *at = from[i]; *at != '\0';) {
-            const size_t length = strcspn(at, "\n") + (at[strcspn(at, "\n")] == '\n');
-            if (*at != '#') strncat(kept[i], at, length);
-            at += length;
-        }
-    assert_string_equal(kept[0], kept[1]);
-}
 
 /* ---- small logs, step by step ----------------------------------------------------------------------------------- */
 
@@ -374,9 +273,7 @@ static void without_being_asked_nothing_is_marked(void **state) {
 #define WORK   "launch_us,thread,stream,gpu_dur_us\n"
 #define LIVES  "id,lower,upper,size\n"
 
-static const struct refusal {
-    const char *table, *sentence;
-} refusals[] = {
+static const struct refusal refusals[] = {
     {"", ": line 0 (byte 0): the text ends before a header line"},
     {"# nothing\n\n", ": the text ends before a header line"},
     {"weir-trace 1\nm 0 1 0\n", ": line 1 (byte 0): the header names no table that is known"},
@@ -429,18 +326,6 @@ static const struct refusal {
     {"# pre-existing live bytes 1125899906842625\nop,id,size,thread,time_us\na,0,1,0,0\n",
      ": 1125899906842625 bytes were live before: the limit is 2^50"},
 };
-
-static void assert_refused(const char *table, size_t bytes, const char *sentence) {
-    unlink(out_path);
-    write_file(in_path, table, bytes);
-    const int status = convert("%s -o %s", in_path, out_path);
-    const char *said = read_file(log_path);
-    if (status != 2) fail_msg("'%.100s': exit status %d, expected 2: %s", table, status, said);
-    if (strstr(said, sentence) == NULL) fail_msg("'%.100s': says \"%s\", expected \"%s\"", table, said, sentence);
-    if (strstr(said, in_path) == NULL) fail_msg("'%.100s': does not name the file: %s", table, said);
-    assert_int_equal(strlen(said) - strcspn(said, "\n"), 1); /* one sentence */
-    assert_int_equal(access(out_path, F_OK), -1);
-}
 
 static void a_bad_table_is_refused_with_place_and_reason(void **state) {
     (void)state;
@@ -530,15 +415,6 @@ static void a_trace_that_cannot_be_written_fails(void **state) {
 }
 
 /* ---- large logs ------------------------------------------------------------------------------------------------- */
-
-static const char *shared(const char *name) {
-    static char path[300];
-    snprintf(path, sizeof path, "%s/traces/%s", getenv("WEIR_SHARED"), name);
-    if (access(path, R_OK) == 0) return path;
-    print_message("%s is not there: SKIPPED\n", path);
-    skip();
-    return NULL;
-}
 
 /* What their README says, in whole MiB. */
 static void the_peak_of_each_pytorch_log_is_kept(void **state) {
