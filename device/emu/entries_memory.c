@@ -87,7 +87,8 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 }
 
 /* Pages are pinned memory of a device of this machine. A process can share them with another by file descriptors, if they
- * lie in a file; memory of the host, and fabric handles, are not there. */
+ * lie in a file; those that are addresses only may be asked for as such, since programs do that without a look at what the
+ * device says, and are not exported. Memory of the host, and fabric handles, are not there. */
 static CUresult check_properties(const CUmemAllocationProp *properties) {
     if (properties == NULL || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (properties->location.type == CU_MEM_LOCATION_TYPE_HOST ||
@@ -97,7 +98,7 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
     if (!emu_device_exists(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     if (properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_SUCCESS;
     const bool shareable = properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    return shareable && emu_settings()->backed ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    return shareable ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,

@@ -11,6 +11,7 @@ static size_t next_foreign = (size_t)1 << 46;
 
 CUresult emu_memory_export(CUmemGenericAllocationHandle handle, int *descriptor) {
     struct page *page = emu_page_of(handle);
+    if (!emu_settings()->backed) return CUDA_ERROR_NOT_SUPPORTED;
     if (page == NULL) return CUDA_ERROR_INVALID_VALUE;
     if (page->properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
