@@ -30,7 +30,7 @@ enum { LOOP_MOST_THREADS = 2, MIX_BLOCKS = 256, MIX_SIZES = 64 };
 /* Each answers whether it could, and is told which thread calls. */
 typedef bool loop_take(void *self, int thread, size_t bytes, void **block);
 typedef bool loop_use(void *self, int thread, void *block);
-typedef bool loop_give(void *self, int thread, void *block);
+typedef bool loop_give(void *self, int thread, void *block, size_t bytes);
 
 #define LOOP_INLINE static inline __attribute__((always_inline))
 
@@ -50,6 +50,7 @@ static inline void loop_sizes(size_t most, size_t sizes[MIX_SIZES]) {
 
 struct mix {
     void *blocks[MIX_BLOCKS];
+    size_t bytes[MIX_BLOCKS]; /* of each block */
     size_t sizes[MIX_SIZES];
     uint64_t random;
 };
@@ -61,27 +62,32 @@ static inline uint64_t mix_random(struct mix *mix) {
     return mix->random >> 16;
 }
 
+LOOP_INLINE bool mix_take(struct mix *mix, size_t index, size_t bytes, int thread, void *self, loop_take *take) {
+    mix->bytes[index] = bytes;
+    return take(self, thread, bytes, &mix->blocks[index]);
+}
+
 LOOP_INLINE bool mix_fill(struct mix *mix, const struct loop *loop, int thread, void *self, loop_take *take) {
     *mix = (struct mix){.random = UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)thread};
     loop_sizes(loop->bytes, mix->sizes);
-    for (int i = 0; i < MIX_BLOCKS; i++)
-        if (!take(self, thread, mix->sizes[mix_random(mix) % MIX_SIZES], &mix->blocks[i])) return false;
+    for (size_t i = 0; i < MIX_BLOCKS; i++)
+        if (!mix_take(mix, i, mix->sizes[mix_random(mix) % MIX_SIZES], thread, self, take)) return false;
     return true;
 }
 
 LOOP_INLINE bool mix_empty(struct mix *mix, int thread, void *self, loop_give *give) {
     bool good = true;
     for (int i = 0; i < MIX_BLOCKS; i++)
-        if (mix->blocks[i] != NULL) good = give(self, thread, mix->blocks[i]) && good;
+        if (mix->blocks[i] != NULL) good = give(self, thread, mix->blocks[i], mix->bytes[i]) && good;
     return good;
 }
 
 LOOP_INLINE bool mix_step(struct mix *mix, int thread, void *self, loop_take *take, loop_give *give) {
     const uint64_t random = mix_random(mix);
-    void **block = &mix->blocks[random % MIX_BLOCKS];
-    if (!give(self, thread, *block)) return false;
-    *block = NULL;
-    return take(self, thread, mix->sizes[random / MIX_BLOCKS % MIX_SIZES], block);
+    const size_t index = random % MIX_BLOCKS;
+    if (!give(self, thread, mix->blocks[index], mix->bytes[index])) return false;
+    mix->blocks[index] = NULL;
+    return mix_take(mix, index, mix->sizes[random / MIX_BLOCKS % MIX_SIZES], thread, self, take);
 }
 
 LOOP_INLINE bool loop_steps(const struct loop *loop, int steps, struct mix *mix, int thread, void *self,
@@ -94,7 +100,7 @@ LOOP_INLINE bool loop_steps(const struct loop *loop, int steps, struct mix *mix,
         }
         if (!take(self, thread, loop->bytes, &block)) return false;
         if (loop->kind == LOOP_USES && !use(self, thread, block)) return false;
-        if (!give(self, thread, block)) return false;
+        if (!give(self, thread, block, loop->bytes)) return false;
     }
     return true;
 }

@@ -5,7 +5,7 @@
  * emulated and its memory addresses only: driver calls cost what they cost here. The recording goes to a file in TMPDIR,
  * else /tmp.
  *
- * Usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY]   LIBRARY: peers/torch.cc, built
+ * Usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY] [--rmm=LIBRARY]   peers/torch.cc and peers/rmm.cc, built
  *        weir-bench-pool --profile-loop NAME               weir alone in one loop for 10 s, for perf to look at */
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,9 @@ static bool pool_use(void *self, int thread, void *block) {
     return weir_pool_note(target->pool, block, target->streams[LOOP_MOST_THREADS]) == WEIR_OK;
 }
 
-static bool pool_give(void *self, int thread, void *block) {
+static bool pool_give(void *self, int thread, void *block, size_t bytes) {
     const struct target *target = self;
+    (void)bytes;
     return weir_pool_free(target->pool, block, target->streams[thread]) == WEIR_OK;
 }
 
@@ -70,8 +71,9 @@ static bool mutex_use(void *self, int thread, void *block) {
     return true;
 }
 
-static bool mutex_give(void *self, int thread, void *block) {
+static bool mutex_give(void *self, int thread, void *block, size_t bytes) {
     (void)block;
+    (void)bytes;
     return pthread_mutex_unlock(&((struct private_mutex *)self)[thread].mutex) == 0;
 }
 
@@ -166,7 +168,7 @@ static double subject_ns(enum subject subject, const struct loop *loop) {
     if (subject == MUTEX) return loop_ns(&pairs, mutex_thread, CLOCK_MONOTONIC, mutexes);
     if (subject == WEIR) return loop_ns(loop, pool_thread, CLOCK_MONOTONIC, &bench.weir);
     if (subject == PER_STREAM) return loop_ns(loop, pool_thread, CLOCK_MONOTONIC, &bench.per_stream);
-    if (loop->kind == LOOP_USES && subject != TORCH) return (double)NAN; /* malloc knows of no streams */
+    if (loop->kind == LOOP_USES && !peers_take_uses(subject)) return (double)NAN;
     return peer_ns(&bench.peers[subject - FIRST_PEER], loop);
 }
 
@@ -220,11 +222,11 @@ static int measure_all(void) {
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 struct options {
-    const char *json, *torch, *loop;
+    const char *json, *torch, *rmm, *loop;
 };
 
 static const char usage[] =
-    "usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY]\n"
+    "usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY] [--rmm=LIBRARY]\n"
     "       weir-bench-pool --profile-loop NAME     (10 s of weir alone; a wrong NAME lists them)\n";
 
 /* The value of an option, behind '=' or as the next argument; NULL: it is another one, or has none. */
@@ -239,10 +241,10 @@ static const char *value_of(char **argument, int *at, const char *name) {
 
 static int read_options(int count, char **argument, struct options *options) {
     for (int i = 1; i < count; i++) {
-        const char **const into[] = {&options->json, &options->torch, &options->loop};
-        static const char *const names[] = {"--json", "--torch", "--profile-loop"};
+        const char **const into[] = {&options->json, &options->torch, &options->rmm, &options->loop};
+        static const char *const names[] = {"--json", "--torch", "--rmm", "--profile-loop"};
         const char *value = NULL;
-        for (size_t name = 0; name < 3 && value == NULL; name++)
+        for (size_t name = 0; name < 4 && value == NULL; name++)
             if (*into[name] == NULL && (value = value_of(argument, &i, names[name])) != NULL) *into[name] = value;
         if (value != NULL) continue;
         fprintf(stderr, "weir-bench-pool: '%s' is not known, is given twice, or lacks its value\n%s", argument[i],
@@ -277,11 +279,12 @@ static int profile(const struct row *row) {
 
 static int compare(const struct options *options) {
     if (open_target(&bench.per_stream, WEIR_POLICY_PER_STREAM, "") || open_recorded()) return 1;
-    peers_open(bench.peers, options->torch);
+    peers_open(bench.peers, options->torch, options->rmm);
     int status = measure_all();
     if (status == 0) report_print(bench.rows, bench.row_count, bench.peers);
+    if (status == 0 && options->json != NULL)
+        status = report_write(options->json, bench.rows, bench.row_count, bench.peers) ? 0 : 1;
     peers_close(bench.peers);
-    if (status == 0 && options->json != NULL) status = report_write(options->json, bench.rows, bench.row_count) ? 0 : 1;
     return status;
 }
 

@@ -17,7 +17,11 @@ enum { ROUNDS = 41, MOST_ROWS = 32 };
     X(PER_STREAM, "per_stream")                                                                                        \
     X(JEMALLOC, "jemalloc")                                                                                            \
     X(MIMALLOC, "mimalloc")                                                                                            \
-    X(TORCH, "torch")
+    X(TORCH, "torch")                                                                                                  \
+    X(TORCH_EXPANDABLE, "torch_expandable")                                                                            \
+    X(TORCH_SPLIT, "torch_split")                                                                                      \
+    X(RMM_POOL, "rmm_pool")                                                                                            \
+    X(RMM_ARENA, "rmm_arena")
 #define SUBJECT_MEMBER(id, name) id,
 enum subject { SUBJECTS(SUBJECT_MEMBER) SUBJECT_COUNT };
 enum { FIRST_PEER = JEMALLOC, PEERS = SUBJECT_COUNT - FIRST_PEER };
@@ -39,8 +43,10 @@ struct peer {
     char why[256]; /* it is not there */
 };
 
-/* torch_library: a library with the functions of peers/peer.h; NULL: none is measured. */
-void peers_open(struct peer peers[PEERS], const char *torch_library);
+/* Libraries with the functions of peers/peer.h; NULL: it is not measured. */
+void peers_open(struct peer peers[PEERS], const char *torch_library, const char *rmm_library);
+/* malloc knows of no streams, and RMM has no call for a use. */
+bool peers_take_uses(enum subject peer);
 void peers_close(struct peer peers[PEERS]);
 double peer_ns(struct peer *peer, const struct loop *loop);
 
@@ -48,6 +54,6 @@ double peer_ns(struct peer *peer, const struct loop *loop);
 
 void report_print(const struct row *rows, size_t count, const struct peer peers[PEERS]);
 /* False, said on standard error: it can't be written. */
-bool report_write(const char *path, const struct row *rows, size_t count);
+bool report_write(const char *path, const struct row *rows, size_t count, const struct peer peers[PEERS]);
 
 #endif

@@ -2,7 +2,6 @@
 /* Peers run in processes of their own (peers/main.c), so that none replaces another one's malloc, or weir's. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,38 +9,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/beside.h"
 #include "bench/pool.h"
-
-/* Where this program lies, with a '/' at the end; "" when it can't be told. */
-static void own_folder(char folder[PATH_MAX]) {
-    const ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    folder[length > 0 ? length : 0] = 0;
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL) slash[1] = 0;
-}
-
-/* The emulated driver and runtime come before any other ones. */
-static void put_emulator_first(const char *folder) {
-    char path[2 * PATH_MAX];
-    const char *before = getenv("LD_LIBRARY_PATH");
-    snprintf(path, sizeof path, "%s../lib/emu%s%s", folder, before != NULL ? ":" : "", before != NULL ? before : "");
-    setenv("LD_LIBRARY_PATH", path, 1);
-    setenv("WEIR_EMU", "profile:gh200,memory:unbacked,clock:real,capacity:16G", 1);
-}
 
 struct program {
     const char *kind, *argument; /* as peers/main.c takes them */
     const char *preload;         /* NULL: none */
+    const char *set, *value;     /* a setting of its environment; NULL: none */
 };
 
 static _Noreturn void become(const struct program *program, int in, int out) {
-    char folder[PATH_MAX], path[PATH_MAX + 32];
-    own_folder(folder);
-    snprintf(path, sizeof path, "%sweir-bench-peer", folder);
+    char path[PATH_MAX];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (program->set != NULL) setenv(program->set, program->value, 1);
     if (program->preload != NULL) setenv("LD_PRELOAD", program->preload, 1);
-    if (program->preload == NULL) put_emulator_first(folder);
-    if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0) execl(path, path, program->kind, program->argument, (char *)NULL);
+    if (program->preload == NULL) {
+        beside_put_emulator_first();
+        setenv("WEIR_EMU", "profile:gh200,memory:unbacked,clock:real,capacity:16G", 1);
+    }
+    if (beside_path("weir-bench-peer", path) && dup2(in, 0) >= 0 && dup2(out, 1) >= 0)
+        execl(path, path, program->kind, program->argument, (char *)NULL);
     _exit(127);
 }
 
@@ -78,15 +65,24 @@ static void open_peer(struct peer *peer, const struct program *program) {
     if (strcmp(peer->why, "ready") != 0) stop(peer);
 }
 
-void peers_open(struct peer peers[PEERS], const char *torch_library) {
-    static const struct program of_malloc[] = {{"malloc", "mallocx", "libjemalloc.so.2"},
-                                               {"malloc", "mi_version", "libmimalloc.so.2"}};
-    const struct program torch = {"library", torch_library, NULL};
+bool peers_take_uses(enum subject peer) { return peer == TORCH || peer == TORCH_EXPANDABLE || peer == TORCH_SPLIT; }
+
+void peers_open(struct peer peers[PEERS], const char *torch_library, const char *rmm_library) {
+    static const char torch_settings[] = "PYTORCH_ALLOC_CONF", rmm_kind[] = "WEIR_PEER_RMM";
+    const struct program programs[PEERS] = {
+        [JEMALLOC - FIRST_PEER] = {"malloc", "mallocx", "libjemalloc.so.2", NULL, NULL},
+        [MIMALLOC - FIRST_PEER] = {"malloc", "mi_version", "libmimalloc.so.2", NULL, NULL},
+        [TORCH - FIRST_PEER] = {"library", torch_library, NULL, torch_settings, ""},
+        [TORCH_EXPANDABLE - FIRST_PEER] = {"library", torch_library, NULL, torch_settings, "expandable_segments:True"},
+        [TORCH_SPLIT - FIRST_PEER] = {"library", torch_library, NULL, torch_settings, "max_split_size_mb:128"},
+        [RMM_POOL - FIRST_PEER] = {"library", rmm_library, NULL, rmm_kind, "pool"},
+        [RMM_ARENA - FIRST_PEER] = {"library", rmm_library, NULL, rmm_kind, "arena"},
+    };
     signal(SIGPIPE, SIG_IGN); /* a peer that ends is a figure that is not known */
-    for (int i = 0; i < PEERS; i++) peers[i] = (struct peer){.why = "it was not asked for"};
-    open_peer(&peers[JEMALLOC - FIRST_PEER], &of_malloc[0]);
-    open_peer(&peers[MIMALLOC - FIRST_PEER], &of_malloc[1]);
-    if (torch_library != NULL) open_peer(&peers[TORCH - FIRST_PEER], &torch);
+    for (int i = 0; i < PEERS; i++) {
+        peers[i] = (struct peer){.why = "it was not asked for"};
+        if (programs[i].argument != NULL) open_peer(&peers[i], &programs[i]);
+    }
 }
 
 void peers_close(struct peer peers[PEERS]) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of weir-bench-pool beside what they are to be. */
+#include <string.h>
+
 #include "bench/figures.h"
 #include "bench/pool.h"
+#include "tools/page/page.h"
 
 /* Mutex pairs; of two threads, of one thread's time; of PyTorch's time. */
 #define GOAL_SMALL   5.0 /* to 1 MiB */
@@ -48,21 +51,36 @@ static double recording_of(const struct row *rows, size_t count) {
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-static void put_ns(double ns) {
+enum { WIDTH = 11 };
+
+static void put_ns(double ns, int width) {
     if (isnan(ns))
-        printf(" %11s", "-");
+        printf(" %*s", width, "-");
     else
-        printf(" %11.1f", ns);
+        printf(" %*.1f", width, ns);
+}
+
+static int width_of(int subject) {
+    const int length = (int)strlen(subject_names[subject]);
+    return length > WIDTH ? length : WIDTH;
 }
 
 static const char *met(double ratio, double goal) { return ratio <= goal ? "met" : "missed"; }
 
+/* A column a subject that was measured in any loop. */
+static bool is_measured(const struct row *rows, size_t count, int subject) {
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(rows[i].median[subject])) return true;
+    return false;
+}
+
 static void put_row(const struct row *rows, size_t count, const struct row *row) {
     const double ratio = ratio_of(rows, count, row), of_torch = row->median[WEIR] / row->median[TORCH];
     printf("%-12s", row->name);
-    for (int subject = 0; subject < SUBJECT_COUNT; subject++) put_ns(row->median[subject]);
-    put_ns(row->fastest[WEIR]);
-    put_ns(row->recording_ns);
+    for (int subject = 0; subject < SUBJECT_COUNT; subject++)
+        if (is_measured(rows, count, subject)) put_ns(row->median[subject], width_of(subject));
+    put_ns(row->fastest[WEIR], WIDTH);
+    put_ns(row->recording_ns, WIDTH);
     printf("  %6.2f x %s (at most %.4g: %s)", ratio, row->loop.threads > 1 ? "one thread" : "mutex", goal_of(row),
            met(ratio, goal_of(row)));
     if (!isnan(of_torch)) printf(", %.2f x torch (%s)", of_torch, met(of_torch, GOAL_TORCH));
@@ -84,7 +102,8 @@ void report_print(const struct row *rows, size_t count, const struct peer peers[
            "one of "
            "%d blocks\n%-12s",
            ROUNDS, MIX_BLOCKS, "");
-    for (int subject = 0; subject < SUBJECT_COUNT; subject++) printf(" %11s", subject_names[subject]);
+    for (int subject = 0; subject < SUBJECT_COUNT; subject++)
+        if (is_measured(rows, count, subject)) printf(" %*s", width_of(subject), subject_names[subject]);
     printf(" %11s %11s\n", "weir, best", "recording");
     for (size_t i = 0; i < count; i++) {
         put_row(rows, count, &rows[i]);
@@ -139,14 +158,29 @@ static void write_rows(FILE *out, const struct row *rows, size_t count, bool mix
     }
 }
 
-bool report_write(const char *path, const struct row *rows, size_t count) {
+/* Of each peer without figures, why. The reason may hold the loader's words. */
+static void write_missing(FILE *out, const struct peer peers[PEERS]) {
+    const char *comma = "";
+    fputs("\"missing\":{", out);
+    for (int i = 0; i < PEERS; i++) {
+        if (peers[i].process != 0) continue;
+        fprintf(out, "%s\"%s\":", comma, subject_names[FIRST_PEER + i]);
+        page_json(peers[i].why, out);
+        comma = ",";
+    }
+    fputs("}", out);
+}
+
+bool report_write(const char *path, const struct row *rows, size_t count, const struct peer peers[PEERS]) {
     FILE *out = fopen(path, "we");
     if (out == NULL) {
         perror(path);
         return false;
     }
     const double one = over_rows(rows, count, 1, MUTEX), two = over_rows(rows, count, 2, MUTEX);
-    fprintf(out, "{\"mutex_ns\":%.1f,\"mutex_two_threads_ns\":%.1f,\"device\":\"emulated\",\"pairs\":[", one, two);
+    fprintf(out, "{\"mutex_ns\":%.1f,\"mutex_two_threads_ns\":%.1f,\"device\":\"emulated\",", one, two);
+    write_missing(out, peers);
+    fputs(",\"pairs\":[", out);
     write_rows(out, rows, count, false);
     fputs("],\"mix\":[", out);
     write_rows(out, rows, count, true);

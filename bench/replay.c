@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/beside.h"
 #include "bench/figures.h"
 #include "bench/replay.h"
 #include "tools/trace/trace.h"
@@ -142,17 +143,6 @@ static int read_baseline(void) {
     }
     fclose(file);
     return 0;
-}
-
-/* weir-replay lies beside this program. */
-static bool find_replay(void) {
-    char folder[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (length <= 0) return false;
-    folder[length] = 0;
-    *strrchr(folder, '/') = 0;
-    return snprintf(bench.replay, sizeof bench.replay, "%s/weir-replay", folder) < (int)sizeof bench.replay &&
-           access(bench.replay, X_OK) == 0;
 }
 
 static struct row *add_row(const struct subject *subject, const char *allocator, const char *law, bool blind) {
@@ -502,7 +492,8 @@ int main(int count, char **argument) {
     int status = read_arguments(count, argument);
     if (status == 0) status = read_baseline();
     if (status != 0) return status;
-    if (!find_replay()) return bad("there is no weir-replay beside this program"), EXIT_FAILURE;
+    if (!beside_path("weir-replay", bench.replay) || access(bench.replay, X_OK) != 0)
+        return bad("there is no weir-replay beside this program"), EXIT_FAILURE;
     const struct subject *subject = longest();
     double clock_speed = speed(subject, "virtual"), bare_speed = speed(subject, "none");
     list_rows();

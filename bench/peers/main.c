@@ -29,9 +29,10 @@ static bool no_use(void *self, int thread, void *block) {
     return false;
 }
 
-static bool malloc_give(void *self, int thread, void *block) {
+static bool malloc_give(void *self, int thread, void *block, size_t bytes) {
     (void)self;
     (void)thread;
+    (void)bytes;
     free(block);
     return true;
 }
@@ -56,13 +57,13 @@ static bool library_take(void *self, int thread, size_t bytes, void **block) {
 static bool library_use(void *self, int thread, void *block) {
     const struct library *peer = self;
     (void)thread;
-    peer->use(block, peer->streams[LOOP_MOST_THREADS]);
-    return true;
+    if (peer->use != NULL) peer->use(block, peer->streams[LOOP_MOST_THREADS]);
+    return peer->use != NULL;
 }
 
-static bool library_give(void *self, int thread, void *block) {
+static bool library_give(void *self, int thread, void *block, size_t bytes) {
     const struct library *peer = self;
-    peer->free(block, 0, 0, peer->streams[thread]);
+    peer->free(block, (ssize_t)bytes, 0, peer->streams[thread]);
     return true;
 }
 
@@ -75,8 +76,8 @@ static const char *open_library(const char *path) {
     *(void **)&library.free = dlsym(handle, "weir_peer_free");
     *(void **)&library.use = dlsym(handle, "weir_peer_use");
     *(void **)&library.stream = dlsym(handle, "weir_peer_stream");
-    if (library.alloc == NULL || library.free == NULL || library.use == NULL || library.stream == NULL)
-        return "the library has not all of weir_peer_alloc, _free, _use, _stream";
+    if (library.alloc == NULL || library.free == NULL || library.stream == NULL)
+        return "the library has not all of weir_peer_alloc, _free, _stream";
     for (size_t i = 0; i < sizeof library.streams / sizeof *library.streams; i++)
         if ((library.streams[i] = library.stream()) == NULL) return "the library gives no stream";
     return NULL;

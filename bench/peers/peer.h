@@ -26,7 +26,7 @@ int cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value);
 
 PEER_API void *weir_peer_alloc(ssize_t bytes, int device, cudaStream_t stream);
 PEER_API void weir_peer_free(void *block, ssize_t bytes, int device, cudaStream_t stream);
-PEER_API void weir_peer_use(void *block, cudaStream_t stream); /* not of the driver's pool */
-PEER_API void *weir_peer_stream(void); /* of PyTorch's only: a new stream; NULL: there is no device */
+PEER_API void weir_peer_use(void *block, cudaStream_t stream); /* not of the driver's pool, nor of RMM's resources */
+PEER_API void *weir_peer_stream(void); /* of PyTorch's and RMM's only: a new stream; NULL: there is no device */
 
 #endif

@@ -73,6 +73,7 @@ struct counted {
     int taken[LOOP_MOST_THREADS], used[LOOP_MOST_THREADS], given[LOOP_MOST_THREADS];
     int fails_at; /* the take that fails; 0: none */
     size_t least, most;
+    size_t bytes[LOOP_MOST_THREADS]; /* taken and not given */
 };
 
 static bool count_take(void *self, int thread, size_t bytes, void **block) {
@@ -80,6 +81,7 @@ static bool count_take(void *self, int thread, size_t bytes, void **block) {
     if (++counted->taken[thread] == counted->fails_at) return false;
     if (thread == 0 && bytes < counted->least) counted->least = bytes;
     if (thread == 0 && bytes > counted->most) counted->most = bytes;
+    counted->bytes[thread] += bytes;
     *block = self;
     return true;
 }
@@ -89,8 +91,10 @@ static bool count_use(void *self, int thread, void *block) {
     return block == self;
 }
 
-static bool count_give(void *self, int thread, void *block) {
-    ((struct counted *)self)->given[thread]++;
+static bool count_give(void *self, int thread, void *block, size_t bytes) {
+    struct counted *counted = self;
+    counted->given[thread]++;
+    counted->bytes[thread] -= bytes;
     return block == self;
 }
 
@@ -107,6 +111,7 @@ static void a_loop_takes_and_gives_as_often_as_it_says(void **state) {
             for (int i = 0; i < LOOP_MOST_THREADS; i++) {
                 assert_int_equal(counted.taken[i], i < threads ? 1500 + blocks : 0);
                 assert_int_equal(counted.given[i], counted.taken[i]);
+                assert_int_equal(counted.bytes[i], 0); /* a block is given with the size that it was taken with */
                 assert_int_equal(counted.used[i], kind == LOOP_USES ? counted.taken[i] : 0);
             }
             assert_int_equal(counted.least, kind == LOOP_MIX ? 512 : 1 << 20);
