@@ -17,9 +17,12 @@ usage: ./run.sh COMMAND [options]
   test                         builds with gcc and runs the tests (at most 8 minutes on 2 cores)
   test all                     also clang, the sanitizers, the CUDA build where nvcc is, an installed client, the demo
                                (at most 25 minutes on 2 cores; what CI runs)
-  bench [pool] [--torch[=DIR]] measures against peers in the same run; writes build/bench/pool.json. With --torch PyTorch's
-                               allocator too: of the virtual environment DIR (build/torch), made when it is not there
-                               (downloads 1.1 GB, keeps 3 GB)
+  bench [quick] [--torch[=DIR]] [--rmm[=DIR]] [--profile=NAME]
+                               allocators beside each other: devices that traces need, what smaller ones cost, host time; writes
+                               build/bench/report.html and report.json (some M minutes on 2 cores; quick: few devices and traces,
+                               1 minute). With --torch PyTorch's allocator too, with --rmm RMM's: of the virtual environment DIR
+                               (build/torch, build/rmm), made when it is not there (PyTorch: downloads 1.1 GB, keeps 3 GB; RMM: 4 MB, 42 MB)
+  bench pool [--torch[=DIR]]   host time alone; writes build/bench/pool.json
   bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
                                training steps (some minutes); writes build/bench/emulator.json
   bench replay [quick]         the smallest and the honest devices of many traces, per-stream beside weir, under three laws of cost
@@ -61,9 +64,9 @@ libzstd-dev: reads and writes traces in zstd
 libcmocka-dev: runs the tests"
 TEXT_PACKAGES="bible-kjv: the King James text, the trainer's default data"
 ALL_PACKAGES="clang: second compiler of the test run"
-POOL_PACKAGES="libjemalloc2: an allocator to measure beside (bench pool)
-libmimalloc2.0: an allocator to measure beside (bench pool)"
-TORCH_PACKAGES="python3-venv: holds PyTorch (bench pool --torch)"
+POOL_PACKAGES="libjemalloc2: an allocator to measure beside (bench)
+libmimalloc2.0: an allocator to measure beside (bench)"
+PEER_PACKAGES="python3-venv: holds PyTorch and RMM (bench --torch, --rmm)"
 
 NO_INSTALL=no
 
@@ -198,29 +201,108 @@ test_all() {
 # The number that stands before WORD in the lines on standard input that begin with "mutations:", added up.
 mutations() { grep '^mutations:' | sed "s/.* \([0-9][0-9]*\) $1.*/\1/" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
-# torch_peer DIR: builds the driver of the PyTorch in that virtual environment, which it makes where it is not there yet.
+# folder_of DIR: the folder that a person meant.
+folder_of() { case $1 in /*) echo "$1" ;; *) echo "$CALLER/$1" ;; esac; }
+
+# package_version DIR PACKAGE: of a package in a virtual environment.
+package_version() { "$1/bin/python" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$2"; }
+
+# package_folder DIR PACKAGE: where it lies there.
+package_folder() {
+    "$1/bin/python" -c 'import importlib.util as u, sys; print(u.find_spec(sys.argv[1]).submodule_search_locations[0])' "$2"
+}
+
+# Peers from pip: each sets `library` and `version`; or fails, and `why` is the reason.
+CUDA=${CUDA_HOME:-/usr/local/cuda}
+
+# torch_peer DIR: the driver of the PyTorch in that virtual environment, which is made where it is not there yet.
 torch_peer() {
-    local venv torch cuda=${CUDA_HOME:-/usr/local/cuda} out=build/bench/libweir-bench-torch.so
-    case $1 in /*) venv=$1 ;; *) venv=$CALLER/$1 ;; esac
-    need_packages "$TORCH_PACKAGES"
-    tests/torch/fetch.sh "$venv" || die "PyTorch can't be fetched"
-    torch=$("$venv/bin/python" -c 'import importlib.util; print(importlib.util.find_spec("torch").submodule_search_locations[0])')
-    [ -f "$cuda/include/cuda_runtime_api.h" ] || die "PyTorch's headers need the CUDA toolkit's (CUDA_HOME, else $cuda)" 2
-    c++ -std=c++20 -O2 -fPIC -shared -isystem "$torch/include" -isystem "$cuda/include" bench/peers/torch.cc -o "$out" \
-        -L"$torch/lib" -lc10_cuda -lc10 "-Wl,-rpath,$torch/lib" || die "the driver of PyTorch's allocator can't be built"
+    local torch
+    library=build/bench/libweir-bench-torch.so
+    why="PyTorch can't be fetched"
+    tests/torch/fetch.sh "$1" && torch=$(package_folder "$1" torch) || return 1
+    version="PyTorch $(package_version "$1" torch)"
+    why="PyTorch's headers need the CUDA toolkit's (CUDA_HOME, else $CUDA)"
+    [ -f "$CUDA/include/cuda_runtime_api.h" ] || return 1
+    why="the driver of PyTorch's allocator can't be built"
+    c++ -std=c++20 -O2 -fPIC -shared -isystem "$torch/include" -isystem "$CUDA/include" bench/peers/torch.cc -o "$library" \
+        -L"$torch/lib" -lc10_cuda -lc10 "-Wl,-rpath,$torch/lib"
+}
+
+# rmm_peer DIR: RMM of the last release that is headers alone; later ones have NVIDIA's own runtime inside.
+RMM_PACKAGES="librmm-cu12==25.4.0 rapids-logger==0.1.19"
+rmm_peer() {
+    local rmm logger
+    library=build/bench/libweir-bench-rmm.so
+    why="RMM can't be fetched"
+    if ! "$1/bin/python" -c 'import librmm, rapids_logger' 2>/dev/null; then
+        say "fetching $RMM_PACKAGES into $1 (downloads 4 MB, keeps 42 MB)"
+        # shellcheck disable=SC2086
+        python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check --no-cache-dir --no-deps $RMM_PACKAGES || return 1
+    fi
+    rmm=$(package_folder "$1" librmm)/include logger=$(package_folder "$1" rapids_logger) || return 1
+    version="RMM $(package_version "$1" librmm-cu12)"
+    why="RMM's headers need the CUDA toolkit's (CUDA_HOME, else $CUDA)"
+    [ -f "$CUDA/include/cuda_runtime_api.h" ] || return 1
+    why="the driver of RMM's resources can't be built"
+    c++ -std=c++17 -O2 -fPIC -shared -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE -isystem "$rmm/rapids/libcudacxx" \
+        -isystem "$rmm/rapids" -isystem "$rmm" -isystem "$logger/include" -isystem "$CUDA/include" bench/peers/rmm.cc -o "$library" \
+        -L"$logger/lib64" -lrapids_logger "-Wl,-rpath,$logger/lib64" -Lbuild/lib/emu -l:libcudart.so.13
 }
 
 # bench_pool [--torch[=DIR]]
 bench_pool() {
-    local torch=()
+    local torch=() library version why
     need_packages "$POOL_PACKAGES"
     build dev -DWEIR_TESTS=OFF
     mkdir -p build/bench
-    case ${1:-} in
-    --torch) torch_peer "$ROOT/build/torch"; torch=(--torch=build/bench/libweir-bench-torch.so) ;;
-    --torch=*) torch_peer "${1#--torch=}"; torch=(--torch=build/bench/libweir-bench-torch.so) ;;
-    esac
+    if [ -n "${1:-}" ]; then
+        need_packages "$PEER_PACKAGES"
+        torch_peer "$(peer_folder "$1")" || die "$why" 2
+        torch=("--torch=$library")
+    fi
     build/bin/weir-bench-pool --json=build/bench/pool.json "${torch[@]}"
+}
+
+# peer_folder --NAME[=DIR]: its virtual environment, build/NAME when none is named.
+peer_folder() { case $1 in *=*) folder_of "${1#*=}" ;; *) echo "$ROOT/build/${1#--}" ;; esac; }
+
+# profile_option NAME: what has a / is a file, as for WEIR_EMU.
+profile_option() { case $1 in */*) echo "--profile=$(folder_of "$1")" ;; *) echo "--profile=$1" ;; esac; }
+
+# bench_page all|quick [--torch[=DIR]] [--rmm[=DIR]] [--profile=NAME]: all of it beside each other, as one page.
+bench_page() {
+    local out=build/bench traces=() pool=() report=() made=() library version why name option kind=$1 shown="./run.sh bench"
+    shift
+    need_packages "$POOL_PACKAGES"
+    [ $# -eq 0 ] || need_packages "$PEER_PACKAGES"
+    build dev -DWEIR_TESTS=OFF
+    mkdir -p "$out/traces/made"
+    [ "$kind" = all ] || shown+=" $kind"
+    for option in "$@"; do
+        name=${option%%=*} name=${name#--}
+        [ "$name" != profile ] || { shown+=" --profile=$(basename "${option#*=}")" report+=("$(profile_option "${option#*=}")"); continue; }
+        shown+=" --$name"
+        if "${name}_peer" "$(peer_folder "$option")"; then
+            pool+=("--$name=$library") report+=("--library=$name:$version:$library")
+        else
+            say "$name is left out: $why"
+            report+=("--absent=$name:$why")
+        fi
+    done
+    made=(moe-fsdp2 moe-modern ft-varlen-full gpt-dense) # the long ones are begun first
+    [ "$kind" = all ] || { made=(moe-noac gpt-dense); report+=(--quick); }
+    report+=("--command=$shown" "--command=weir-bench-pool --json=pool.json")
+    for name in "${made[@]}"; do
+        build/bin/weir-trace gen "$name" --seed 1 -o "$out/traces/made/$name-s1.trace.gz" 2> "$out/log" || die "$(cat "$out/log")"
+        traces+=("$name=$out/traces/made/$name-s1.trace.gz")
+        report+=("--command=weir-trace gen $name --seed 1 -o TRACE")
+    done
+    say "what calls cost the host"
+    build/bin/weir-bench-pool --json="$out/pool.json" "${pool[@]}" > "$out/pool.txt"
+    say "replays"
+    build/bin/weir-bench-report --json="$out/report.json" --html="$out/report.html" --pool="$out/pool.json" "${report[@]}" "${traces[@]}"
+    say "wrote $out/report.html and $out/report.json"
 }
 
 # bench_emulator SEEDS: speeds, then what is proven on the emulated driver, all into one file.
@@ -353,7 +435,20 @@ test)
     esac
     ;;
 bench)
-    case ${1:-pool} in
+    what=${1:-page}
+    case $what in
+    quick) shift ;;
+    --*) what=page ;;
+    esac
+    case $what in
+    page | quick)
+        for option in "$@"; do
+            case $option in
+            --torch | --torch=?* | --rmm | --rmm=?* | --profile=?*) ;;
+            *) die "bench takes no '$option'; known: quick, --torch[=DIR], --rmm[=DIR], --profile=NAME; or pool, emulator, replay" 2 ;;
+            esac
+        done
+        ;;
     pool)
         [ $# -le 2 ] || die "bench pool takes one option, not also '$3'" 2
         case ${2-} in "" | --torch | --torch=?*) ;; *) die "bench pool takes no '$2'; known: --torch[=DIR]" 2 ;; esac
@@ -370,11 +465,13 @@ bench)
         ;;
     esac
     need_packages "$BUILD_PACKAGES"
-    case ${1:-pool} in
+    case $what in
+    page) bench_page all "$@" ;;
+    quick) bench_page quick "$@" ;;
     pool) bench_pool "${2-}" ;;
     emulator) bench_emulator "${2:-1000}" ;;
     replay) bench_replay "${2:-all}" ;;
-    *) die "unknown benchmark '$1'; known: pool, emulator, replay" 2 ;;
+    *) die "unknown benchmark '$1'; known: quick, pool, emulator, replay, or nothing" 2 ;;
     esac
     ;;
 build)
