@@ -68,7 +68,7 @@ static struct text count_text(uint64_t count) {
 /* Who answers the requests. */
 static struct text who(const struct answer *answer) {
     struct text text;
-    const char *policy = answer->options->policy, *library = answer->options->library;
+    const char *policy = answer->options->policy, *library = answer->options->plugin.library;
     const char *slash = library != NULL ? strrchr(library, '/') : NULL;
     if (library != NULL)
         snprintf(text.is, sizeof text.is, "the plug-in %.40s", slash != NULL ? slash + 1 : library);

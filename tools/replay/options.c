@@ -2,7 +2,6 @@
 /* One table of options makes the parser and the help. */
 #include "options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -171,23 +170,9 @@ static bool read_steady_from(const char *value, struct options *options, struct 
     return complain(complaint, "--steady-from %.60s: expected a whole number from 1 to %d", value, STEADY_FROM_MOST);
 }
 
-/* LIB.so:ALLOC:FREE[:USE]. A ':' before the last '/' is the path's own. */
 static bool read_allocator(const char *value, struct options *options, struct complaint complaint) {
-    const char *slash = strrchr(value, '/'), *at = strchr(slash != NULL ? slash : value, ':');
-    char **const part[] = {&options->alloc_symbol, &options->free_symbol, &options->use_symbol};
     options->allocator = value;
-    bool whole = at != NULL && at != value;
-    if (whole) options->library = strndup(value, (size_t)(at - value));
-    for (int i = 0; i < 3 && whole && *at == ':'; i++) {
-        size_t length = strcspn(at + 1, ":");
-        *part[i] = strndup(at + 1, length);
-        whole = length > 0;
-        at += 1 + length;
-    }
-    if (!whole || *at != 0 || options->free_symbol == NULL)
-        return complain(complaint, "--allocator %.100s: expected LIB.so:ALLOC:FREE or LIB.so:ALLOC:FREE:USE", value);
-    if (slash == NULL || access(options->library, R_OK) == 0) return true;
-    return complain(complaint, "--allocator %.200s: the library can't be read: %s", options->library, strerror(errno));
+    return plugin_names_read(value, &options->plugin, complaint.text, complaint.room);
 }
 
 static bool read_json(const char *value, struct options *options, struct complaint complaint) {
@@ -398,12 +383,7 @@ bool options_read(struct options *options, int count, char **argument, char *why
     return check_together(options, given, complaint);
 }
 
-void options_free(struct options *options) {
-    free(options->library);
-    free(options->alloc_symbol);
-    free(options->free_symbol);
-    free(options->use_symbol);
-}
+void options_free(struct options *options) { plugin_names_free(&options->plugin); }
 
 /* ---- as recorded ------------------------------------------------------------------------------------------------ */
 

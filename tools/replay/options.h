@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "run.h"
+#include "tools/plugin/plugin.h"
 
 #define RATIO_ONE        UINT64_C(1000000)
 #define RATIO_MOST       (1000 * RATIO_ONE)
@@ -27,12 +28,11 @@ struct options {
     size_t curve_count;         /* 0: not asked */
     enum replay_clock clock;
     bool capacity_given, scan, coarse, blind, deterministic, as_recorded, help, version;
-    const char *json_path;                      /* "": standard output; NULL: no JSON */
-    const char *timeline_path;                  /* NULL: none */
-    const char *timeline_text_path;             /* "": standard output; NULL: none */
-    const char *allocator;                      /* as given; NULL: weir's own pool */
-    char *library, *alloc_symbol, *free_symbol; /* its parts */
-    char *use_symbol;                           /* NULL: not given */
+    const char *json_path;          /* "": standard output; NULL: no JSON */
+    const char *timeline_path;      /* NULL: none */
+    const char *timeline_text_path; /* "": standard output; NULL: none */
+    const char *allocator;          /* as given; NULL: weir's own pool */
+    struct plugin_names plugin;     /* its parts */
     unsigned jobs, steady_from;
 };
 

@@ -6,26 +6,15 @@
  * FREE gets the stream of the allocation, as from PyTorch. Uses on other streams are told by USE where there is one.
  * Without it the replay makes the allocation's stream wait for them before FREE, as a program must; that costs its
  * host what it costs, and is counted apart from what the library does. */
-#include <dlfcn.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "device/emulated.h"
-#include "places.h"
 #include "target.h"
-
-typedef void *alloc_function(ssize_t bytes, int device, weir_stream stream);
-typedef void free_function(void *block, ssize_t bytes, int device, weir_stream stream);
-typedef void use_function(void *block, weir_stream stream);
-typedef CUresult attribute_function(void *value, int attribute, CUdeviceptr address);
-enum { MEMORY_TYPE_ATTRIBUTE = 2, DEVICE_MEMORY = 2 }; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE */
-
-static const char *const runtime_names[] = {"libcudart.so.13", "libcudart.so.12"};
-enum { RUNTIMES = sizeof runtime_names / sizeof *runtime_names };
+#include "tools/plugin/places.h"
+#include "tools/plugin/plugin.h"
 
 /* A stream other than the allocation's that uses a block; a list a block, by number from 1. */
 struct use {
@@ -33,15 +22,11 @@ struct use {
 };
 
 struct plugin {
-    alloc_function *alloc;
-    free_function *free;
-    use_function *use;                       /* or NULL */
-    attribute_function *attribute;           /* cuPointerGetAttribute */
-    int (*clear_last_error[RUNTIMES])(void); /* of the emulated runtimes; NULL: not there */
-    uint32_t *home;                          /* by block: the stream of its allocation, */
-    uint32_t *first_use;                     /* and the uses that the replay must wait for; 0: none */
-    bool *noted;                             /* by stream: of the block that is being freed; else all false */
-    struct places *places;                   /* of the live blocks */
+    struct plugin_calls calls;
+    uint32_t *home;        /* by block: the stream of its allocation, */
+    uint32_t *first_use;   /* and the uses that the replay must wait for; 0: none */
+    bool *noted;           /* by stream: of the block that is being freed; else all false */
+    struct places *places; /* of the live blocks */
     struct use *uses;
     uint32_t use_count, use_room, spare_use; /* spare: a list too */
     weir_event event;
@@ -71,81 +56,8 @@ static void add_calls(struct run *run, const struct weir_emu_counts *before) {
 
 static void tell_use(struct run *run, void *block, weir_stream stream) {
     const struct weir_emu_counts before = counts_now(run);
-    plugin_of(run)->use(block, stream);
+    plugin_of(run)->calls.use(block, stream);
     add_calls(run, &before);
-}
-
-/* ---- loading ---------------------------------------------------------------------------------------------------- */
-
-/* ISO C has no cast from an object pointer to a function pointer; POSIX promises that the bits are the same. */
-static bool find(void *library, const char *symbol, void *member) {
-    void *found = dlsym(library, symbol);
-    memcpy(member, &found, sizeof found);
-    return found != NULL;
-}
-
-static bool find_driver(struct run *run, char *path, size_t room) {
-    Dl_info info;
-    void *entry;
-    memcpy(&entry, &run->device->driver->init, sizeof entry);
-    if (dladdr(entry, &info) == 0) return false;
-    snprintf(path, room, "%s", info.dli_fname);
-    return true;
-}
-
-/* The emulated driver and runtimes take the places that a library's own dependencies name, whatever the loader's path
- * says. */
-static bool load_runtimes(struct run *run, char *why, size_t room) {
-    struct plugin *plugin = plugin_of(run);
-    char driver[4096], path[4200];
-    bool loaded = false;
-    if (!find_driver(run, driver, sizeof driver)) {
-        snprintf(why, room, "the emulated driver's file is not known");
-        return false;
-    }
-    void *loaded_driver = dlopen(driver, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
-    if (loaded_driver == NULL || !find(loaded_driver, "cuPointerGetAttribute", &plugin->attribute)) {
-        snprintf(why, room, "the emulated driver %s does not tell what lies at an address", driver);
-        return false;
-    }
-    const char *folder = dirname(driver);
-    for (int i = 0; i < RUNTIMES; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, runtime_names[i]);
-        void *runtime = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        if (runtime != NULL) loaded |= find(runtime, "cudaGetLastError", &plugin->clear_last_error[i]);
-    }
-    if (!loaded)
-        snprintf(why, room, "the emulated runtime %s/%s can't be loaded: %s", folder, runtime_names[0], dlerror());
-    return loaded;
-}
-
-static void *load_library(const char *name, char *why, size_t room) {
-    char path[4200];
-    const bool here = strchr(name, '/') == NULL && access(name, F_OK) == 0;
-    snprintf(path, sizeof path, "%s%s", here ? "./" : "", name);
-    if (strchr(path, '/') != NULL && access(path, F_OK) != 0) {
-        snprintf(why, room, "the allocator's library %s does not exist", name);
-        return NULL;
-    }
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) snprintf(why, room, "the allocator's library can't be loaded: %s", dlerror());
-    return library;
-}
-
-static bool need_symbol(const struct setup *setup, void *library, const char *symbol, void *member, char *why,
-                        size_t room) {
-    if (find(library, symbol, member)) return true;
-    snprintf(why, room, "the allocator's library %s has no symbol %s", setup->library, symbol);
-    return false;
-}
-
-static bool load(struct run *run, char *why, size_t room) {
-    const struct setup *setup = run->setup;
-    struct plugin *plugin = plugin_of(run);
-    void *library = load_library(setup->library, why, room);
-    return library != NULL && need_symbol(setup, library, setup->alloc_symbol, &plugin->alloc, why, room) &&
-           need_symbol(setup, library, setup->free_symbol, &plugin->free, why, room) &&
-           (setup->use_symbol == NULL || need_symbol(setup, library, setup->use_symbol, &plugin->use, why, room));
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------- */
@@ -191,8 +103,10 @@ static bool plugin_open(struct run *run, char *why, size_t room) {
     }
     const struct weir_emu_counts before = counts_now(run);
     plugin_of(run)->unsupported_before = before.unsupported_calls;
-    const bool opened = make_tables(run, why, room) && make_event(run, why, room) && load_runtimes(run, why, room) &&
-                        load(run, why, room);
+    const struct setup *setup = run->setup;
+    const bool opened = make_tables(run, why, room) && make_event(run, why, room) &&
+                        plugin_load(run->device->driver, setup->library, setup->alloc_symbol, setup->free_symbol,
+                                    setup->use_symbol, &plugin_of(run)->calls, why, room);
     if (opened)
         add_calls(run, &before);
     else
@@ -205,8 +119,7 @@ static bool plugin_open(struct run *run, char *why, size_t room) {
 static enum weir_status refuse(struct run *run, const struct op *op) {
     struct plugin *plugin = plugin_of(run);
     const struct weir_emu_counts counts = counts_now(run);
-    for (int i = 0; i < RUNTIMES; i++)
-        if (plugin->clear_last_error[i] != NULL) plugin->clear_last_error[i]();
+    plugin_clear_errors(&plugin->calls);
     if (plugin->memory_calls == 0 && counts.unsupported_calls > plugin->unsupported_before)
         return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL,
                           "%.100s gave no memory and never came to the driver's: it asked for what the emulated driver "
@@ -223,18 +136,16 @@ static enum weir_status refuse(struct run *run, const struct op *op) {
     return WEIR_OUT_OF_MEMORY;
 }
 
-static bool is_device_memory(struct run *run, uintptr_t address) {
-    unsigned type = 0;
+static bool is_device_memory(struct run *run, const struct place *place) {
     run_charging(run, false);
-    const CUresult code = plugin_of(run)->attribute(&type, MEMORY_TYPE_ATTRIBUTE, (CUdeviceptr)address);
+    const bool is = plugin_is_device_memory(&plugin_of(run)->calls, place->address, place->bytes);
     run_charging(run, true);
-    return code == CUDA_SUCCESS && type == DEVICE_MEMORY;
+    return is;
 }
 
 /* The run has one device: what is device memory is that device's. */
 static enum weir_status check_place(struct run *run, const struct place *place) {
-    const uintptr_t last = place->address + place->bytes - 1;
-    if (last < place->address || !is_device_memory(run, place->address) || !is_device_memory(run, last))
+    if (!is_device_memory(run, place))
         return weir__fail(WEIR_INVALID, 0, NULL,
                           "%.100s answered %llu bytes with the address 0x%llx; from there on that many bytes are not "
                           "memory of the device",
@@ -253,7 +164,7 @@ static enum weir_status plugin_alloc(struct run *run, const struct op *op, weir_
     run->blocks[op->block] = NULL;
     if (op->bytes == 0) return WEIR_OK; /* no allocator of PyTorch's sees those */
     const struct weir_emu_counts before = counts_now(run);
-    void *block = plugin->alloc((ssize_t)op->bytes, 0, stream);
+    void *block = plugin->calls.alloc((ssize_t)op->bytes, 0, stream);
     add_calls(run, &before);
     if (block == NULL) return refuse(run, op);
     const struct place place = {.address = (uintptr_t)block, .bytes = op->bytes, .line = op->line};
@@ -307,7 +218,7 @@ static void mark_noted(struct plugin *plugin, uint32_t block, bool noted) {
 
 /* A use that comes to be known: told, or kept until the block is freed. */
 static enum weir_status add_use(struct run *run, const struct op *op, uint32_t stream) {
-    if (plugin_of(run)->use == NULL) return note(run, op->block, stream);
+    if (plugin_of(run)->calls.use == NULL) return note(run, op->block, stream);
     tell_use(run, run->blocks[op->block], run->streams[stream]);
     return WEIR_OK;
 }
@@ -360,7 +271,7 @@ static enum weir_status give_back(struct run *run, const struct op *op) {
     const weir_stream stream = run->stream_open[home] ? run->streams[home] : NULL;
     places_take(plugin->places, op->block);
     const struct weir_emu_counts before = counts_now(run);
-    plugin->free(run->blocks[op->block], (ssize_t)op->bytes, 0, stream);
+    plugin->calls.free(run->blocks[op->block], (ssize_t)op->bytes, 0, stream);
     add_calls(run, &before);
     return WEIR_OK;
 }
@@ -380,7 +291,7 @@ static enum weir_status use_on_all(struct run *run, const struct op *op) {
     mark_noted(plugin, op->block, true);
     for (uint32_t i = 0; i < run->trace->stream_count && status == WEIR_OK; i++) {
         if (!run->stream_open[i] || i == plugin->home[op->block] || plugin->noted[i]) continue;
-        if (plugin->use != NULL)
+        if (plugin->calls.use != NULL)
             tell_use(run, run->blocks[op->block], run->streams[i]);
         else
             status = note_first(run, op->block, i);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tools/replay/places.h"
+#include "tools/plugin/places.h"
 
 enum { BLOCKS = 300, ADDRESSES = 2000, ROUNDS = 60000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the live blocks of a run lie, by address. Each call is O(log n) in the live blocks. */
-#ifndef WEIR_REPLAY_PLACES_H
-#define WEIR_REPLAY_PLACES_H
+#ifndef WEIR_PLUGIN_PLACES_H
+#define WEIR_PLUGIN_PLACES_H
 
 #include <stddef.h>
 #include <stdint.h>
