@@ -99,3 +99,16 @@ void places_take(struct places *places, uint32_t block) {
     uint32_t *at = way_to(places, gone, node->place.address);
     *at = join(places, node->left, node->right);
 }
+
+/* As deep as the tree, which is O(log n). */
+static void each_below(const struct places *places, uint32_t at, void (*visit)(void *, const struct place *),
+                       void *to) {
+    for (; at != 0; at = places->nodes[at].right) {
+        each_below(places, places->nodes[at].left, visit, to);
+        visit(to, &places->nodes[at].place);
+    }
+}
+
+void places_each(const struct places *places, void (*visit)(void *to, const struct place *place), void *to) {
+    each_below(places, places->root, visit, to);
+}

@@ -23,5 +23,7 @@ const struct place *places_overlap(const struct places *places, const struct pla
 void places_put(struct places *places, uint32_t block, const struct place *place);
 /* Needs: the block is live. */
 void places_take(struct places *places, uint32_t block);
+/* Visits the live blocks by ascending address. */
+void places_each(const struct places *places, void (*visit)(void *to, const struct place *place), void *to);
 
 #endif

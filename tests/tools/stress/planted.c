@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands between weir-stress and weir's pool (linked with --wrap), and does what PLANT says:
+ *
+ * early: some frees name another stream than the one that uses the block, so that the pool gives it away too early.
+ * double: some requests are answered with a block that is live.
+ * corrupt: now and then a byte of a live block is changed.
+ * refuse: now and then a request is refused. leak: now and then a block is not freed. odd: or handed out 8 bytes beyond its
+ * start. fail: or a request fails. stuck: or is never answered. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/error.h"
+#include "weir/weir.h"
+
+enum { ONCE_IN = 100 };
+
+enum weir_status __real_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
+enum weir_status __real_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
+enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
+enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *kept; /* a live block */
+static size_t kept_bytes;
+static weir_stream other; /* the stream of a request */
+static unsigned requests, frees;
+
+static int planted(const char *kind) {
+    const char *plant = getenv("PLANT");
+    return plant != NULL && strcmp(plant, kind) == 0;
+}
+
+static void corrupt(void) {
+    static struct weir_device *device;
+    const struct weir_device_options options = {.size = sizeof options, .machine = "auto"};
+    if (device == NULL) weir_device_open(&options, &device);
+    if (device != NULL) weir_set(device, kept + kept_bytes / 2, 0x5a, 1, NULL);
+}
+
+static enum weir_status answer(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+    if (planted("refuse")) return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "planted");
+    if (planted("fail")) return weir__fail(WEIR_SYSTEM, 0, NULL, "planted");
+    if (planted("stuck")) pause();
+    if (planted("corrupt") && kept != NULL) corrupt();
+    if (planted("double") && kept_bytes >= bytes) {
+        *out = kept;
+        return WEIR_OK;
+    }
+    const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
+    if (planted("odd") && status == WEIR_OK) *out = (char *)*out + 8;
+    return status;
+}
+
+enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
+    pthread_mutex_lock(&lock);
+    const int now = ++requests % ONCE_IN == 0;
+    other = stream;
+    if (now) {
+        const enum weir_status status = answer(pool, bytes, stream, out);
+        pthread_mutex_unlock(&lock);
+        return status;
+    }
+    pthread_mutex_unlock(&lock);
+    const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
+    pthread_mutex_lock(&lock);
+    if (status == WEIR_OK && bytes >= 4096) {
+        kept = *out;
+        kept_bytes = bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
+    pthread_mutex_lock(&lock);
+    if (block == kept) kept = NULL, kept_bytes = 0;
+    const weir_stream named = planted("early") ? other : stream;
+    const int lost = planted("leak") && ++frees % ONCE_IN == 0;
+    pthread_mutex_unlock(&lock);
+    return lost ? WEIR_OK : __real_weir_pool_free(pool, block, named);
+}

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# plants.sh WEIR_STRESS STRESS_PLANTED LIBRARY: a fault that is planted between weir-stress and weir's pool, or in a plug-in, is
+# found by what should find it, and nothing is found where none is planted. The time given is not needed: a run ends at
+# the first fault. (tests/tools/stress/planted.c, planted_library.c)
+set -eu
+stress=$1
+planted=$2
+library=$3:planted_alloc:planted_free:planted_use
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+status=0
+
+# found KIND WATCH PLANT COMMAND...: the run finds a fault of the kind ("none": none), and its exit status says so.
+found() {
+    kind=$1 watch=$2 plant=$3 expected=1
+    shift 3
+    got=0
+    [ "$kind" = none ] && expected=0
+    WEIR_EMU=watch:$watch PLANT=$plant "$@" --seed 1 --faults 1 --json >"$said" 2>&1 || got=$?
+    if [ $got -eq $expected ] && { [ "$kind" = none ] || grep -q "\"$kind\":[1-9]" "$said"; }; then
+        sed -n "s/.*\"seconds\":\([0-9.]*\).*/$plant, watch $watch: $kind after \1 s/p" "$said"
+        return 0
+    fi
+    echo "$plant, watch $watch: expected $kind; $* ended with $got:"
+    cat "$said"
+    status=1
+}
+
+long="--duration 60s"
+short="--operations 3000"
+for watch in off on; do
+    # shellcheck disable=SC2086
+    found none $watch none "$planted" $short
+    # shellcheck disable=SC2086
+    found none $watch none "$stress" --allocator "$library" $short
+    # shellcheck disable=SC2086
+    found double_hand_out $watch double "$planted" $long
+    # shellcheck disable=SC2086
+    found double_hand_out $watch double "$stress" --allocator "$library" $long
+done
+# shellcheck disable=SC2086
+for run in "$planted $long" "$stress --allocator $library $long"; do
+    found early_reuse off early $run
+    found watch on early $run
+    found corruption off corrupt $run
+    found watch on corrupt $run
+done
+# shellcheck disable=SC2086
+found wrong_address off host "$stress" --allocator "$library" $long
+# A library without a use function: other streams' uses are waited for.
+# shellcheck disable=SC2086
+found none on none "$stress" --allocator "${library%:*}" $short
+# shellcheck disable=SC2086
+found wrong_address off odd "$planted" $long
+# shellcheck disable=SC2086
+found refused off refuse "$planted" $long
+# shellcheck disable=SC2086
+found none off refuse "$planted" $short --margin none
+# shellcheck disable=SC2086
+found failed off fail "$planted" $long
+# shellcheck disable=SC2086
+found broken off leak "$planted" $short
+# shellcheck disable=SC2086
+found stuck off stuck "$planted" $long --stuck 1s
+exit $status

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target.h"
+
+#include <stdio.h>
+
+enum { WEIR_ALIGNMENT = 512, LIBRARY_ALIGNMENT = 256 /* as from cudaMalloc */ };
+
+static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
+
+static bool failed(char *why, size_t room) {
+    snprintf(why, room, "%s", weir_last_error()->message);
+    return false;
+}
+
+static bool open_pool(struct target *target, bool *bad_input, char *why, size_t room) {
+    struct weir_pool_stats stats = {.size = sizeof stats};
+    enum weir_status status = weir_pool_create(target->device, NULL, &target->pool);
+    if (status == WEIR_OK) status = weir_pool_get_stats(target->pool, &stats);
+    *bad_input = status == WEIR_INVALID;
+    if (status != WEIR_OK) return failed(why, room);
+    target->usable_bytes = lesser(target->usable_bytes, stats.limit_bytes);
+    target->alignment = WEIR_ALIGNMENT;
+    target->takes_uses = true;
+    return true;
+}
+
+static bool open_library(struct target *target, const struct plugin_names *names, bool *bad_input, char *why,
+                         size_t room) {
+    *bad_input = !plugin_load(target->device->driver, names->library, names->alloc, names->free, names->use,
+                              &target->calls, why, room);
+    target->alignment = LIBRARY_ALIGNMENT;
+    target->takes_uses = names->use != NULL;
+    return !*bad_input;
+}
+
+bool target_open(struct target *target, struct weir_device *device, int ordinal, const struct plugin_names *names,
+                 bool *bad_input, char *why, size_t room) {
+    size_t total;
+    *target = (struct target){.device = device, .ordinal = ordinal};
+    *bad_input = false;
+    if (weir_device_memory(device, &target->usable_bytes, &total) != WEIR_OK) return failed(why, room);
+    if (names != NULL) return open_library(target, names, bad_input, why, room);
+    return plugin_find_attribute(device->driver, &target->calls, why, room) && open_pool(target, bad_input, why, room);
+}
+
+/* A library stays: what it does when it is unloaded is not what is tested. */
+void target_close(struct target *target) { weir_pool_destroy(target->pool); }
+
+enum weir_status target_alloc(const struct target *target, size_t bytes, weir_stream stream, enum target_way way,
+                              void **out) {
+    if (target->pool != NULL && way == TARGET_ANY) return weir_pool_alloc_any(target->pool, bytes, out);
+    if (target->pool != NULL) return weir_pool_alloc(target->pool, bytes, stream, out);
+    *out = target->calls.alloc((ssize_t)bytes, target->ordinal, stream);
+    if (*out != NULL) return WEIR_OK;
+    plugin_clear_errors(&target->calls);
+    return WEIR_OUT_OF_MEMORY;
+}
+
+enum weir_status target_free(const struct target *target, void *block, size_t bytes, weir_stream stream,
+                             enum target_way way, weir_event event) {
+    if (target->pool != NULL && way == TARGET_ANY) return weir_pool_free_any(target->pool, block);
+    if (target->pool != NULL && way == TARGET_EVENT) return weir_pool_free_after(target->pool, block, event);
+    if (target->pool != NULL) return weir_pool_free(target->pool, block, stream);
+    target->calls.free(block, (ssize_t)bytes, target->ordinal, stream);
+    return WEIR_OK;
+}
+
+enum weir_status target_use(const struct target *target, void *block, weir_stream stream) {
+    if (target->pool != NULL) return weir_pool_note(target->pool, block, stream);
+    target->calls.use(block, stream);
+    return WEIR_OK;
+}
+
+enum weir_status target_trim(const struct target *target) {
+    return target->pool != NULL ? weir_pool_trim(target->pool, 0) : WEIR_OK;
+}
+
+enum weir_status target_check(const struct target *target) {
+    return target->pool != NULL ? weir_pool_check(target->pool) : WEIR_OK;
+}
