@@ -66,8 +66,8 @@ static void put_idle(struct kept *kept, uint64_t *expected, const struct sample 
 /* ---- what it did ------------------------------------------------------------------------------------------------ */
 
 static unsigned mask_of(const struct counts *counts) {
-    return (counts->memory_calls > 0) | (counts->page_moves > 0) << 1 | (counts->device_waits > 0) << 2 |
-           (counts->host_waits > 0) << 3 | (counts->stranded > 0) << 4;
+    return (counts->memory_calls > 0 ? 1 : 0) | (counts->page_moves > 0 ? 2 : 0) | (counts->device_waits > 0 ? 4 : 0) |
+           (counts->host_waits > 0 ? 8 : 0) | (counts->stranded > 0 ? 16 : 0);
 }
 
 static void put_counts(struct kept *kept, const struct counts *counts, unsigned mask) {
