@@ -2,8 +2,8 @@
 """PyTorch on weir, on an emulated device: tensors on several streams, record_stream, graphs, MemPool, out of memory, 10,000 random steps.
 Kernels compute nothing there, so contents are made by copies and sets. One line a check; exit status 1 when one failed.
 
-usage: faces.py weir | native | pool | late      weir: as the process's allocator; native: PyTorch's own, the same steps; pool: a MemPool
-whose segments come from weir; late: install() after CUDA has been used
+usage: faces.py weir | native | pool | late [CHECK ...]      weir: as the process's allocator; native: PyTorch's own, the same steps; pool: a
+MemPool whose segments come from weir; late: install() after CUDA has been used. CHECK: a function below; none: all of the mode's
 weir and native say what was live and held at the peak of the random steps."""
 import ctypes
 import gc
@@ -245,6 +245,17 @@ def what_pytorch_lets_no_other_allocator_do_raises():
         raises(function, RuntimeError, "does not yet support")
 
 
+def a_pool_that_has_an_id_alone_is_served_as_all_are():
+    class Pool:
+        id = (0, 4711)
+
+    before = weir_torch.stats()["live_bytes"]
+    with torch.cuda.use_mem_pool(Pool()):
+        inside = device_bytes(3 * MIB)
+        assert weir_torch.stats()["live_bytes"] == before + len(inside)
+    inside.zero_()
+
+
 # ---- a MemPool whose segments come from weir -----------------------------------------------------------------------------
 
 
@@ -295,7 +306,8 @@ def a_library_that_is_not_there_is_named():
 ANY = (memory_is_given_and_taken_back, several_streams_share_by_record_stream, out_of_memory_is_raised_and_caught,
        the_fraction_is_a_limit, a_graph_is_captured_and_replayed, ten_thousand_random_steps)
 CHECKS = {
-    "weir": ANY + (weir_tells_what_it_does, the_figures_are_those_of_the_header, what_pytorch_lets_no_other_allocator_do_raises),
+    "weir": ANY + (weir_tells_what_it_does, the_figures_are_those_of_the_header, what_pytorch_lets_no_other_allocator_do_raises,
+                   a_pool_that_has_an_id_alone_is_served_as_all_are),
     "native": ANY,
     "pool": (a_pools_segments_come_from_weir, in_a_pool_out_of_memory_gives_back_and_tries_again),
     "late": (a_late_install_is_refused, a_library_that_is_not_there_is_named),
@@ -303,7 +315,7 @@ CHECKS = {
 print(f"torch {torch.__version__}, {MODE}")
 if MODE == "weir":
     weir_torch.install()
-for function in CHECKS[MODE]:
+for function in [globals()[name] for name in sys.argv[2:]] or CHECKS[MODE]:
     check(function)
     give_all_back()
 check(the_watch_has_found_nothing)

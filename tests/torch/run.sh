@@ -34,7 +34,7 @@ for clock in real virtual; do
         echo "---- clock:$clock, expandable_segments:$expandable"
         WEIR_LOG=${WEIR_LOG:-error} WEIR_EMU="capacity:1G,watch:on,clock:$clock" \
             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:$expandable \
-            timeout 300 "$venv/bin/python" "$ROOT/tests/torch/check.py" || status=1
+            timeout 900 "$venv/bin/python" "$ROOT/tests/torch/check.py" || status=1
     done
 done
 
@@ -43,6 +43,6 @@ echo "---- weir's faces"
 "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder/weir" "$ROOT"
 export PYTHONPATH=$folder/weir WEIR_HEADERS=$ROOT/include WEIR_EMU=profile:h100,capacity:1G,watch:on WEIR_LOG=${WEIR_LOG:-error}
 for mode in weir native pool late; do
-    timeout 300 "$venv/bin/python" "$ROOT/tests/torch/faces.py" $mode || status=1
+    timeout 900 "$venv/bin/python" "$ROOT/tests/torch/faces.py" $mode || status=1
 done
 exit $status
