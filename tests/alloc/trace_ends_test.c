@@ -172,7 +172,7 @@ static void a_line_that_is_not_whole_begins_with_a_zero_byte(void **state) {
 enum { LINES = 50000, LENGTH = 16 };
 
 static void fill(struct weir__trace_file *file) {
-    char line[LENGTH + 1];
+    char line[32];
     for (int i = 0; i < LINES; i++) {
         snprintf(line, sizeof line, "m %6d 64   0\n", i + 1);
         const uint64_t place = weir__trace_file_reserve(file, LENGTH);
