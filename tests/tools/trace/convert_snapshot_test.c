@@ -292,6 +292,23 @@ static void the_memory_for_a_pickle_has_a_limit(void **state) {
     }
 }
 
+/* An entry has dozens of frames, and a frame is in thousands of entries. */
+static void frames_cost_nothing(void **state) {
+    (void)state;
+    static const char *const words[] = {"word"};
+    char why[300] = "";
+    uint8_t *to = put(pickle, BYTES("\x80\x04}(\x8c\x04nameK\x05u\x94]"));
+    for (int i = 0; i < 20000; i++) to = put(to, BYTES("h\0a"));
+    to = put(to, BYTES("."));
+    struct input *input = input_open_bytes(pickle, (size_t)(to - pickle), why, sizeof why);
+    assert_non_null(input);
+    struct pickle *read = pickle_read("NAME", input, words, 1, 1000, why, sizeof why);
+    if (read == NULL) fail_msg("%s", why);
+    assert_int_equal(pickle_length(read, pickle_root(read)), 0);
+    pickle_free(read);
+    input_close(input);
+}
+
 /* ---- a snapshot in the wild ---------------------------------------------------------------------------------------- */
 
 static const char wild[] = "pickle/niu_fwdbwd_200_mixed_precision.pickle";
@@ -354,6 +371,7 @@ int main(void) {
         cmocka_unit_test(lists_of_the_same_lists_stay_small),
         cmocka_unit_test(lists_that_share_their_items_are_walked_so_far),
         cmocka_unit_test(the_memory_for_a_pickle_has_a_limit),
+        cmocka_unit_test(frames_cost_nothing),
         cmocka_unit_test(the_peak_of_a_snapshot_in_the_wild_is_kept),
         cmocka_unit_test(it_is_the_same_in_every_protocol),
         cmocka_unit_test(it_runs_on_little_more_than_was_live),
