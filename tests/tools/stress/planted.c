@@ -44,8 +44,8 @@ static enum weir_status answer(struct weir_pool *pool, size_t bytes, weir_stream
     if (planted("refuse")) return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "planted");
     if (planted("fail")) return weir__fail(WEIR_SYSTEM, 0, NULL, "planted");
     if (planted("stuck")) pause();
-    if (planted("corrupt") && kept != NULL) corrupt();
-    if (planted("double") && kept_bytes >= bytes) {
+    if (planted("corrupt")) corrupt();
+    if (planted("double")) {
         *out = kept;
         return WEIR_OK;
     }
@@ -56,7 +56,9 @@ static enum weir_status answer(struct weir_pool *pool, size_t bytes, weir_stream
 
 enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     pthread_mutex_lock(&lock);
-    const int now = ++requests % ONCE_IN == 0;
+    const int now =
+        ++requests >= ONCE_IN && (!planted("double") || kept_bytes >= bytes) && (!planted("corrupt") || kept != NULL);
+    if (now) requests = 0;
     other = stream;
     if (now) {
         const enum weir_status status = answer(pool, bytes, stream, out);

@@ -57,7 +57,8 @@ static unsigned take(unsigned class, unsigned stream) {
 }
 
 static void misbehave(unsigned class, unsigned *unit) {
-    if (++requests % ONCE_IN != 0 || live[class] == 0) return;
+    if (++requests < ONCE_IN || live[class] == 0) return;
+    requests = 0;
     if (planted("double")) *unit = live[class];
     if (planted("corrupt")) cudaMemset(region + (size_t)(live[class] - 1) * UNIT + 100, 0x5a, 1);
 }

@@ -27,8 +27,9 @@ found() {
     status=1
 }
 
-long="--duration 60s"
-short="--operations 3000"
+# Small blocks: the library never cuts its region anew.
+long="--duration 60s --sizes log:512:256K"
+short="--operations 1500 --sizes log:512:256K"
 for watch in off on; do
     # shellcheck disable=SC2086
     found none $watch none "$planted" $short
@@ -42,10 +43,13 @@ done
 # shellcheck disable=SC2086
 for run in "$planted $long" "$stress --allocator $library $long"; do
     found early_reuse off early $run
-    found watch on early $run
+    found faults on early $run
     found corruption off corrupt $run
-    found watch on corrupt $run
+    found faults on corrupt $run # by whichever comes first, the watch or the contents
 done
+# Without contents the watch has to.
+# shellcheck disable=SC2086
+found watch on early "$planted" $long --check none
 # shellcheck disable=SC2086
 found wrong_address off host "$stress" --allocator "$library" $long
 # A library without a use function: other streams' uses are waited for.
