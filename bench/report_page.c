@@ -254,7 +254,7 @@ static const char how_text[] =
     "device hardly does.";
 static const char how_gh200[] =
     " cudaMalloc and cudaFree cost 100 us and 15 us a MiB each under this one, which is most of the slowdown "
-    "of allocators that go back to the driver.";
+    "of allocators that go back to the driver: docs/results.md says what is left of it at a flat cost.";
 static const char how_peers[] =
     "</p>\n"
     "<p>PyTorch's allocator is that of pip's libc10_cuda, called from C++ without Python. RMM's resources "
