@@ -165,26 +165,33 @@ struct answer weir__answer_dlsym(void *handle, const char *symbol, const void *c
     return next_is_ours(hook, caller) ? answer(hook, object(hook->ours)) : pass_on;
 }
 
-/* Wrappers of dlsym ask for what is next by a version of the C library's, which ours have not. */
-static struct answer next_look_up(const char *symbol, const char *version, const void *caller) {
-    static const struct {
-        const char *name;
-        weir__function *ours;
-    } look_ups[] = {
-        {"dlsym", (weir__function *)dlsym}, {"dlvsym", (weir__function *)dlvsym}, {"dlopen", (weir__function *)dlopen}};
+static const struct look_up {
+    const char *name;
+    weir__function *ours;
+} look_ups[] = {
+    {"dlsym", (weir__function *)dlsym}, {"dlvsym", (weir__function *)dlvsym}, {"dlopen", (weir__function *)dlopen}};
+
+static const struct look_up *look_up_of(const char *symbol) {
     for (size_t i = 0; symbol != NULL && i < sizeof look_ups / sizeof *look_ups; i++)
-        if (strcmp(symbol, look_ups[i].name) == 0 && weir__real_dlvsym(RTLD_NEXT, symbol, version) != NULL &&
-            weir__elf_between(caller, look_ups, symbol) == WEIR__NOBODY)
-            return (struct answer){object(look_ups[i].ours), 1};
-    return pass_on;
+        if (strcmp(symbol, look_ups[i].name) == 0) return &look_ups[i];
+    return NULL;
 }
 
+/* Wrappers of dlsym ask for what is next by a version of the C library's, which ours have not. */
+static struct answer next_look_up(const struct look_up *next, const char *version, const void *caller) {
+    const bool good = weir__real_dlvsym(RTLD_NEXT, next->name, version) != NULL &&
+                      weir__elf_between(caller, look_ups, next->name) == WEIR__NOBODY;
+    return good ? (struct answer){object(next->ours), 1} : pass_on;
+}
+
+/* A sanitizer's runtime looks names up before anything else of this process is ready: of those no more is asked than what they are. */
 struct answer weir__answer_dlvsym(void *handle, const char *symbol, const char *version, const void *caller) {
     find_libc();
     const struct weir__hook *hook = hook_of(symbol);
-    if (!weir__preload_on()) return pass_on;
-    if (handle == RTLD_NEXT) return next_look_up(symbol, version, caller);
-    return hook != NULL ? answer(hook, weir__real_dlvsym(handle, symbol, version)) : pass_on;
+    const struct look_up *next = handle == RTLD_NEXT ? look_up_of(symbol) : NULL;
+    if ((hook == NULL && next == NULL) || !weir__preload_on()) return pass_on;
+    if (next != NULL) return next_look_up(next, version, caller);
+    return handle != RTLD_NEXT ? answer(hook, weir__real_dlvsym(handle, symbol, version)) : pass_on;
 }
 
 /* ---- dlopen ------------------------------------------------------------------------------------------------------- */
