@@ -138,9 +138,9 @@ static int run(const struct options *options, const struct library *library, con
     pages.environment = copy_environment();
     if (pages.environment == NULL || !set_environment(options, library, summary, pages.traces))
         return say("no host memory for the environment", EXIT_FAILURE);
-    if (!good_pool_options(why, sizeof why) || !good_trace(options->trace, why, sizeof why))
-        return say(why, EXIT_BAD_INPUT);
-    int status = child_run(path, options->program, why, sizeof why);
+    int status = EXIT_BAD_INPUT;
+    if (good_pool_options(why, sizeof why) && good_trace(options->trace, why, sizeof why))
+        status = child_run(path, options->program, why, sizeof why);
     if (why[0] == 0) tell(options, summary, status, json);
     if (why[0] == 0 && options->timeline != NULL && !pages_make(&pages)) status = EXIT_FAILURE;
     if (own) pages_remove_traces(own_traces);
