@@ -19,7 +19,7 @@ usage: ./run.sh COMMAND [options]
                                (at most 25 minutes on 2 cores; what CI runs)
   bench [quick] [--torch[=DIR]] [--rmm[=DIR]] [--profile=NAME]
                                allocators beside each other: devices that traces need, what smaller ones cost, host time; writes
-                               build/bench/report.html and report.json (8 minutes on 2 busy cores; quick: half of
+                               build/bench/report.html and report.json (4 minutes of CPU time; quick: half of
                                that, two traces and few devices). With --torch PyTorch's allocator too, with --rmm RMM's: of the virtual environment DIR
                                (build/torch, build/rmm), made when it is not there (PyTorch: downloads 1.1 GB, keeps 3 GB; RMM: 4 MB, 42 MB)
   bench pool [--torch[=DIR]]   host time alone; writes build/bench/pool.json
