@@ -64,10 +64,11 @@ static void misbehave(unsigned class, unsigned *unit) {
 }
 
 void *planted_alloc(ssize_t bytes, int device, void *stream) {
+    static char host[512];
     void *memory = NULL;
     unsigned class = 0;
     (void)device;
-    if (planted("host")) return calloc(1, (size_t)bytes);
+    if (planted("host")) return host;
     pthread_mutex_lock(&lock);
     if (region == NULL && cudaMalloc(&memory, REGION) == 0) region = memory;
     while (class < CLASSES - 1 && (size_t)UNIT << class < (size_t)bytes) class ++;
