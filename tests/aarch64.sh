@@ -13,8 +13,8 @@ mkdir -p "${1:-$ROOT/build/aarch64}"
 FOLDER=$(cd "${1:-$ROOT/build/aarch64}" && pwd)
 shift $(($# > 0))
 SYSROOT=$FOLDER/sysroot
-ARM64=(libcmocka0 libcmocka-dev zlib1g zlib1g-dev libzstd1 libzstd-dev dash coreutils)
-PROGRAMS="bin/dash bin/true bin/sleep" # what tests start that also gets libraries preloaded
+ARM64=(libcmocka0 libcmocka-dev zlib1g zlib1g-dev libzstd1 libzstd-dev dash bash libtinfo6 coreutils)
+PROGRAMS="bin/dash bin/bash bin/true bin/sleep" # what tests start that also gets libraries preloaded
 
 for tool in qemu-aarch64-static aarch64-linux-gnu-gcc aarch64-linux-gnu-g++; do
     command -v "$tool" > /dev/null || { echo "aarch64.sh: $tool is missing; see the packages in $0" >&2; exit 2; }
