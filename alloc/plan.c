@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* The one that differs, and two that may be the same again. */
+#define PASSES_WRITTEN_ON 3
+
 void weir__plan_turn(struct weir__plan *plan, uint64_t memory_calls) {
     const struct weir__pass old = plan->before;
     const bool is_needed = !plan->marked || memory_calls > plan->memory_calls;
@@ -13,7 +16,11 @@ void weir__plan_turn(struct weir__plan *plan, uint64_t memory_calls) {
     if (!plan->records) plan->before.count = 0;
     plan->marked = true;
     plan->memory_calls = memory_calls;
-    plan->records = is_needed || plan->repeated;
+    if (plan->repeated)
+        plan->written_on = PASSES_WRITTEN_ON;
+    else if (plan->written_on > 0)
+        plan->written_on--;
+    plan->records = is_needed || plan->written_on > 0;
     plan->repeats = plan->records && plan->before.count > 0;
 }
 

@@ -10,7 +10,8 @@
  * the next one, the third of the same, is served from this one: it makes no memory call. Whether a place can be had is seen at each
  * request; where it can't, the ladder finds another one, which is the plan from then on. Only orders of requests that were the same
  * twice are followed: passes that are alike in part find better places without. Where no iteration is marked, or the
- * last one made no memory call and followed no plan, nothing is written down.
+ * last one made no memory call and none of the last three followed a plan, nothing is written down: a pass that differs may make no
+ * call by luck, and what repeats after it is learned all the same.
  *
  * Invariants.
  *   before.requests[i], now.requests[i] are the i-th requests of their passes;  repeats: they agree for all i < now.count
@@ -41,6 +42,7 @@ struct weir__plan {
     bool records;          /* this pass is written down, so far all of it: so no alloc goes without the pool's lock */
     uint64_t memory_calls; /* before this pass */
     bool repeats, repeated;
+    unsigned written_on; /* passes from this one on that are written down, whether or not memory calls are made */
     bool
         by_turns; /* the earlier addresses come first: where blocks outlive their pass, two passes' places take turns */
 };

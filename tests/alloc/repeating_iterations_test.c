@@ -260,6 +260,31 @@ static void a_pass_that_is_too_long_is_no_plan(void **state) {
     weir__plan_clear(&plan);
 }
 
+/* One pass of a single request, which makes so many memory calls. */
+static void plan_pass(struct weir__plan *plan, size_t bytes, uint64_t *all, uint64_t calls) {
+    weir__plan_turn(plan, *all);
+    weir__plan_add(plan, bytes, 1, 4096);
+    *all += calls;
+}
+
+/* Whether such a pass makes calls may hang on what is complete when it asks. */
+static void a_pass_that_differs_and_makes_no_call_ends_no_learning(void **state) {
+    (void)state;
+    for (uint64_t after = 0; after < 2; after++) { /* calls of the first that is as usual again */
+        struct weir__plan plan = {0};
+        uint64_t calls = 0;
+        plan_pass(&plan, 512, &calls, 1);
+        plan_pass(&plan, 512, &calls, 1);
+        plan_pass(&plan, 512, &calls, 0);
+        plan_pass(&plan, 1024, &calls, 0);
+        plan_pass(&plan, 512, &calls, after);
+        plan_pass(&plan, 512, &calls, 1);
+        weir__plan_turn(&plan, calls);
+        assert_non_null(weir__plan_next(&plan, 512, 1));
+        weir__plan_clear(&plan);
+    }
+}
+
 int main(void) {
     setenv("WEIR_EMU", "watch:abort", 1);
     const struct CMUnitTest tests[] = {
@@ -271,6 +296,7 @@ int main(void) {
         cmocka_unit_test(where_no_memory_call_is_made_nothing_is_learned),
         cmocka_unit_test(what_a_front_serves_is_written_down_too),
         cmocka_unit_test(a_pass_that_is_too_long_is_no_plan),
+        cmocka_unit_test(a_pass_that_differs_and_makes_no_call_ends_no_learning),
     };
     return cmocka_run_group_tests_name("iterations that repeat", tests, NULL, NULL);
 }
