@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/history.h"
 #include "alloc/pool.h"
 
 static enum weir_status no_host_memory(void) {
@@ -134,6 +135,7 @@ static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t don
             pool->unmapped_bytes += home->bytes;
             home->was = WEIR__BARE;
             home->stale = false;
+            weir__history_extent(pool, WEIR__PAST_UNMAPPED, home);
             weir__settle_bare(pool, home);
         } else {
             weir__unclaim(pool, home);

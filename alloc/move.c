@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "alloc/history.h"
 #include "alloc/pool.h"
 
 /* Places [place, place + count) of the arena. */
@@ -339,6 +340,20 @@ static struct weir__extent *commit_window(struct weir_pool *pool, struct move *m
     return block;
 }
 
+/* Addresses of the window that have had no page, neighbours as one. */
+static void tell_mapped(struct weir_pool *pool, const struct move *move) {
+    uintptr_t begin = 0, end = 0;
+    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece)) {
+        if (piece->was != WEIR__BARE) continue;
+        if (piece->address != end) {
+            weir__history_add(pool, WEIR__PAST_MAPPED, begin, end - begin, move->request->slot);
+            begin = piece->address;
+        }
+        end = weir__extent_end(piece);
+    }
+    weir__history_add(pool, WEIR__PAST_MAPPED, begin, end - begin, move->request->slot);
+}
+
 /* The pages of the window's places are at home there now. */
 static void move_homes(struct weir_pool *pool, const struct move *move) {
     struct weir__pages *pages = &pool->pages;
@@ -365,9 +380,11 @@ static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
         }
         donation->extent->stale = i < move->returning || !move->unmaps_donors;
         donation->extent->was = WEIR__BARE;
+        weir__history_extent(pool, WEIR__PAST_UNMAPPED, donation->extent);
         weir__settle_bare(pool, donation->extent);
     }
     settle_victims(pool, move, true);
+    if (pool->history != NULL) tell_mapped(pool, move);
     pool->unmapped_bytes -= (move->choice->spare + move->choice->created) * pool->granule;
     struct weir__extent *block = commit_window(pool, move, tag);
     block->home = move->request->slot;
@@ -504,6 +521,7 @@ static void put_down_unmapped_donors(struct weir_pool *pool, struct move *move) 
         pages += donation->pages;
         if (!unmapped) continue;
         donation->extent->was = WEIR__BARE;
+        weir__history_extent(pool, WEIR__PAST_UNMAPPED, donation->extent);
         weir__settle_bare(pool, donation->extent);
     }
 }

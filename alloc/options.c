@@ -49,8 +49,9 @@ static enum weir_status take_limit(const struct weir_pool_options *given, struct
 /* Sizes that the struct has had, or may have had: up to the end of a field, with the padding behind it or without. */
 static bool is_known_size(size_t size) {
 #define END(field) (offsetof(struct weir_pool_options, field) + sizeof((struct weir_pool_options *)0)->field)
-    static const size_t ends[] = {END(policy),        END(limit_bytes),    END(wait_limit_ns), END(trace_path),
-                                  END(deterministic), END(limit_fraction), END(movable),       END(name)};
+    static const size_t ends[] = {END(policy),     END(limit_bytes),   END(wait_limit_ns),
+                                  END(trace_path), END(deterministic), END(limit_fraction),
+                                  END(movable),    END(name),          END(history)};
     const size_t unit = _Alignof(struct weir_pool_options);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (size == ends[i] || size == (ends[i] + unit - 1) / unit * unit) return true;
@@ -82,6 +83,9 @@ static enum weir_status take_given(const struct weir_pool_options *given, struct
     if (status == WEIR_OK) status = take_movable(given->movable, options);
     if (status == WEIR_OK && given->name != NULL)
         status = weir__name_take("weir_pool_create", given->name, options->name);
+    if (given->history > WEIR__MOST_COUNT)
+        return WEIR__INVALID("weir_pool_create: history is %zu, the limit is %zu", given->history, WEIR__MOST_COUNT);
+    if (given->history != 0) options->history = given->history;
     return status;
 }
 
@@ -100,6 +104,7 @@ enum weir_status weir__options_settle(struct weir_pool *pool, const struct weir_
     pool->wait_limit_ns = options.wait_limit < LONGEST_WAIT_NS ? options.wait_limit : LONGEST_WAIT_NS;
     pool->deterministic = options.deterministic;
     pool->movable = options.movable;
+    pool->history_room = options.history;
     memcpy(pool->name, options.name, sizeof pool->name);
     *trace_path = whole.trace_path != NULL ? whole.trace_path : getenv("WEIR_TRACE");
     return weir__limit_settle(pool, options.limit, &pool->limit_bytes);

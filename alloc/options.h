@@ -11,6 +11,7 @@
 #include "weir/pool.h"
 
 #define WEIR__NAME_ROOM     64
+#define WEIR__MOST_COUNT    ((size_t)1048576)
 #define WEIR__LONGEST_VALUE 1023u           /* characters of one key:value, or of one line */
 #define WEIR__LARGEST_FILE  ((size_t)65536) /* bytes */
 

@@ -20,6 +20,9 @@
     X(movable, FLAG, "on",                                                                                             \
       "Idle pages may be mapped at other addresses. off: an address keeps its page until that is given back, "         \
       "for programs that register memory where weir can't see it; what would move is given back and taken anew.")      \
+    X(history, COUNT, "0",                                                                                             \
+      "How many events a snapshot tells of: the last allocations, frees, refusals and pages taken or given back. Of "  \
+      "each 40 bytes of host memory; and while any are kept, every call takes the pool's lock.")                       \
     X(file, FILE, "", "Reads options from a file, at this place in the order. A file can't name another one.")         \
     X(name, NAME, "pool", "What reports and snapshots call the pool.")
 
@@ -28,6 +31,7 @@
 #define WEIR__OPTION_VALUE_LIMIT  "bytes (64M, 1.5GiB) or a fraction (0.9, 90%)"
 #define WEIR__OPTION_VALUE_TIME   "a time with its unit (10s, 500ms, 20us)"
 #define WEIR__OPTION_VALUE_FLAG   "on or off"
+#define WEIR__OPTION_VALUE_COUNT  "a whole number from 0 to 1048576"
 #define WEIR__OPTION_VALUE_FILE   "a path"
 #define WEIR__OPTION_VALUE_NAME   "1 to 63 characters"
 
@@ -35,7 +39,8 @@
 #define WEIR__OPTION_MEMBER_LIMIT(key)  struct weir__limit key;
 #define WEIR__OPTION_MEMBER_TIME(key)   uint64_t key; /* ns */
 #define WEIR__OPTION_MEMBER_FLAG(key)   bool key;
-#define WEIR__OPTION_MEMBER_FILE(key)   /* what it says is in the others */
+#define WEIR__OPTION_MEMBER_COUNT(key)  size_t key; /* at most WEIR__MOST_COUNT */
+#define WEIR__OPTION_MEMBER_FILE(key)               /* what it says is in the others */
 #define WEIR__OPTION_MEMBER_NAME(key)   char key[WEIR__NAME_ROOM];
 
 #endif

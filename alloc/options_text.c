@@ -134,6 +134,14 @@ static enum weir_status read_flag(const struct place *place, bool *flag) {
     return WEIR_OK;
 }
 
+static enum weir_status read_count(const struct place *place, size_t *count) {
+    const char *at = place->value;
+    *count = 0;
+    for (; *at >= '0' && *at <= '9' && *count <= WEIR__MOST_COUNT; at++) *count = *count * 10 + (size_t)(*at - '0');
+    if (at != place->value && *at == 0 && *count <= WEIR__MOST_COUNT) return WEIR_OK;
+    return wrong(place, "is not " WEIR__OPTION_VALUE_COUNT);
+}
+
 static const char *what_is_wrong_with_name(const char *name) {
     if (*name == 0) return "is empty";
     if (strlen(name) >= WEIR__NAME_ROOM) return "is longer than 63 characters";
@@ -162,6 +170,7 @@ static enum weir_status read_file(const struct place *place, struct weir__option
 #define READ_LIMIT(place, at)  read_limit(place, at)
 #define READ_TIME(place, at)   read_time(place, at)
 #define READ_FLAG(place, at)   read_flag(place, at)
+#define READ_COUNT(place, at)  read_count(place, at)
 #define READ_FILE(place, at)   read_file(place, options)
 #define READ_NAME(place, at)   read_name(place, *(at))
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/history.h"
 #include "alloc/trace.h"
 #include "device/budget.h"
 #include "device/over.h"
@@ -157,6 +158,7 @@ static void release_memory(struct weir_pool *pool) {
     weir__reclaims_clear(&pool->reclaims);
     weir__registered_clear(pool);
     weir__trace_close(pool->trace);
+    weir__history_close(pool->history);
     pthread_cond_destroy(&pool->changed);
     if (pool->family->root == pool) weir__family_close(pool);
     pthread_rwlock_destroy(&pool->pages.access_lock);
@@ -190,6 +192,7 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
     pool->order.deterministic = pool->deterministic;
     pool->most_held_bytes = pool->limit_bytes;
     if (status == WEIR_OK && trace_path != NULL && *trace_path != 0) status = open_trace(pool, trace_path);
+    if (status == WEIR_OK) status = weir__history_open(pool->history_room, &pool->history);
     if (status == WEIR_OK) status = zero_range_open(pool);
     if (status == WEIR_OK) status = pool->policy->open(pool);
     if (status != WEIR_OK) {
@@ -199,7 +202,7 @@ enum weir_status weir__pool_open(struct weir_pool *pool, enum weir_status status
     }
     weir__charge(pool, WEIR__SLOT_NONE);
     pool->fronts.on = pool->policy->name != WEIR_POLICY_PER_STREAM && !pool->is_graph;
-    pool->fronts.fast = pool->fronts.on && !pool->deterministic && pool->trace == NULL;
+    pool->fronts.fast = pool->fronts.on && !pool->deterministic && pool->trace == NULL && pool->history == NULL;
     if (!pool->is_graph) weir__pool_observe(pool);
     weir__pool_known(pool);
     return WEIR_OK;
@@ -366,6 +369,7 @@ static void announce(struct weir_pool *pool, struct weir__extent *block, weir_st
     weir__trace_alloc(pool->trace, block->number, block->requested_bytes, stream);
     if (pool->deterministic && block->address - pool->pages.arena < pool->pages.arena_bytes)
         weir__trace_at(pool->trace, block->number, block->address - pool->pages.arena);
+    weir__history_block(pool, WEIR__PAST_ALLOC, block);
     weir__tell_handed_out(pool, block, stream);
 }
 
@@ -546,6 +550,7 @@ enum weir_status weir__block_at(struct weir_pool *pool, const char *call, const 
 /* `event`: what the free named in place of the slot's stream, or NULL. */
 static void release(struct weir_pool *pool, struct weir__extent *extent, uint32_t slot, weir_event event) {
     weir__tell_taken_back(pool, extent, slot, event);
+    weir__history_block(pool, WEIR__PAST_FREE, extent);
     pool->frees++;
     pool->order.slots[extent->home]->frees++;
     if (event == NULL && !extent->alone && weir__front_keep(pool, extent, slot)) return;

@@ -42,6 +42,7 @@
 #include "alloc/waiting.h"
 #include "weir/pool.h"
 
+struct weir__history;
 struct weir__trace;
 
 struct weir__request {
@@ -122,6 +123,8 @@ struct weir_pool {
     struct weir__member member;
     bool is_graph;             /* for captured graphs: capture.h */
     struct weir__trace *trace; /* NULL: off */
+    size_t history_room;       /* events; 0: off */
+    struct weir__history *history;
     struct weir__inbox_entry *inbox;
     weir_stream helper; /* carries the waits of weir_pool_free_after; NULL until the first */
     bool has_helper;

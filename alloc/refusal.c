@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc/history.h"
 #include "alloc/pool.h"
 #include "alloc/trace.h"
 #include "device/budget.h"
@@ -84,6 +85,8 @@ enum weir_status weir__refuse(struct weir_pool *pool, const struct weir__request
     pool->refusal.largest_idle_bytes = pool->policy->largest_idle(pool, request->slot);
     weir__slot_name(pool, request->slot, pool->refused_stream, sizeof pool->refused_stream);
     weir__trace_refused(pool->trace, request->requested_bytes, slot->stream);
+    weir__history_add(pool, WEIR__PAST_REFUSED, pool->refusal.untaken_bytes + pool->refusal.above_limit_bytes,
+                      request->requested_bytes, request->slot);
     return say(pool, &pool->refusal);
 }
 

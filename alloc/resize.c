@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks that grow and shrink where they are. */
+#include "alloc/history.h"
 #include "alloc/pool.h"
 #include "alloc/trace.h"
 
@@ -8,11 +9,13 @@
 static void begin_anew(struct weir_pool *pool, struct weir__extent *block, size_t bytes, uint32_t slot,
                        weir_stream stream) {
     weir__trace_free(pool->trace, block->number, stream, block->home == slot);
+    weir__history_block(pool, WEIR__PAST_FREE, block);
     block->home = slot;
     block->requested_bytes = bytes;
     block->number = ++pool->blocks_numbered;
     weir__account_live(pool, block);
     weir__trace_alloc(pool->trace, block->number, bytes, stream);
+    weir__history_block(pool, WEIR__PAST_ALLOC, block);
 }
 
 /* Where no inner address can be found for want of host memory, the next question begins the table anew. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "alloc/history.h"
 #include "alloc/pickle.h"
 #include "alloc/pool.h"
 #include "weir/weir.h"
@@ -73,7 +74,10 @@ struct copy {
     weir_stream *stream_of; /* by slot */
     size_t piece_count, piece_room, segment_count, segment_room, stream_count;
     struct weir_pool_stats stats;
-    bool failed; /* no host memory */
+    struct weir__past_event *past;
+    size_t past_count;
+    bool overflowed; /* there were more */
+    bool failed;     /* no host memory */
 };
 
 /* Room for one entry more; doubled, so that a million cost as many steps. NULL without host memory, `array` is kept. */
@@ -149,8 +153,17 @@ static void copy_streams(const struct weir_pool *pool, struct copy *copy) {
     for (uint32_t i = 0; i < count; i++) copy->stream_of[i] = weir__slot_stream(pool->order.slots[i]);
 }
 
+static void copy_past(struct weir_pool *pool, struct copy *copy) {
+    if (copy->past == NULL) return;
+    weir__history_add(pool, WEIR__PAST_SNAPSHOT, 0, copy->stats.live_bytes, WEIR__SLOT_NONE);
+    copy->past_count = weir__history_copy(pool->history, copy->past);
+    copy->overflowed = pool->history->count > pool->history->room;
+}
+
 /* What has passed by now is looked at first, where that may be. */
 static void take_copy(struct weir_pool *pool, struct copy *copy) {
+    if (pool->history != NULL) copy->past = malloc(pool->history->room * sizeof *copy->past);
+    copy->failed = pool->history != NULL && copy->past == NULL;
     weir__pool_lock(pool);
     weir__fronts_drain(pool); /* so that their streams are asked too */
     if (!weir__in_host_function()) weir__order_poll_streams(&pool->order);
@@ -160,6 +173,7 @@ static void take_copy(struct weir_pool *pool, struct copy *copy) {
     weir__alone_tell(pool, copy_segment, copy);
     copy_streams(pool, copy);
     copy->stats = weir__tell_stats(pool);
+    copy_past(pool, copy);
     weir__fronts_hide(pool);
     weir__pool_unlock(pool);
 }
@@ -169,6 +183,7 @@ static void free_copy(struct copy *copy) {
     free(copy->segments);
     free(copy->streams);
     free(copy->stream_of);
+    free(copy->past);
 }
 
 /* ---- segments and blocks ---------------------------------------------------------------------------------------- */
@@ -261,15 +276,14 @@ static void put_segments(struct weir__pickle *pickle, const struct weir_pool *po
 
 /* ---- the rest of the file --------------------------------------------------------------------------------------- */
 
-/* One list a device, as the viewer wants them; weir keeps no history of its own: that is a trace's. */
-static void put_traces(struct weir__pickle *pickle, int devices) {
-    size_t count, none;
+/* One list a device, as the viewer wants them: the last is the pool's. */
+static void put_traces(struct weir__pickle *pickle, const struct copy *copy, int device) {
+    size_t count;
     weir__pickle_text(pickle, "device_traces");
     weir__pickle_list(pickle, &count);
-    for (int i = 0; i < devices; i++) {
+    for (int i = 0; i <= device; i++) {
         weir__pickle_item(pickle, &count);
-        weir__pickle_list(pickle, &none);
-        weir__pickle_list_end(pickle);
+        weir__history_pickle(pickle, copy->past, i == device ? copy->past_count : 0);
     }
     weir__pickle_list_end(pickle);
 }
@@ -344,7 +358,10 @@ static int write_copy(const struct weir_pool *pool, const struct copy *copy, FIL
     weir__pickle_begin(&pickle, out);
     weir__pickle_dict(&pickle);
     put_segments(&pickle, pool, copy);
-    put_traces(&pickle, pool->device->ordinal + 1);
+    put_traces(&pickle, copy, pool->device->ordinal);
+    put_flag(&pickle, "trace_alloc_overflowed", copy->overflowed);
+    weir__pickle_text(&pickle, "trace_alloc_max_entries");
+    weir__pickle_number(&pickle, pool->history_room);
     put_settings(&pickle, pool, copy);
     put_own(&pickle, copy);
     weir__pickle_dict_end(&pickle);

@@ -400,6 +400,7 @@ static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *
     pool->waits_out_frees = parent->waits_out_frees;
     pool->deterministic = parent->deterministic;
     pool->movable = parent->movable;
+    pool->history_room = parent->history_room;
     strcpy(pool->name, options->name != NULL ? options->name : "sub-pool");
     const size_t limit = options->limit_bytes != 0 ? options->limit_bytes : parent->limit_bytes;
     if (options->graph) {

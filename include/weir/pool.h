@@ -65,6 +65,8 @@ struct weir_pool_options {
     double limit_fraction;  /* the limit as a fraction of the capacity, above 0, at most 1; 0: limit_bytes says it */
     enum weir_movable movable;
     const char *name; /* of 1 to 63 characters, for reports; NULL: WEIR_OPTIONS name:..., else "pool" */
+    size_t
+        history; /* how many of its last events a snapshot tells, at most 1048576; 0: WEIR_OPTIONS history:..., else none */
 };
 
 /* Deterministic mode. Where blocks lie, as offsets from the pool's first address, depends on the order of the pool's calls
@@ -377,8 +379,8 @@ WEIR_API enum weir_status weir_pool_get_refusal(struct weir_pool *pool, struct w
 /* Writes a report for people: the last refusal if there was one, and the state now if there was none or if more has been served since;
  * what fills the device, by stream what is there and what it cost, and after a refusal what to try. Gives: the length that the whole text has; at most room - 1 characters and a zero are written. */
 WEIR_API size_t weir_pool_report(struct weir_pool *pool, char *text, size_t room);
-/* Writes the pool's memory of this moment for PyTorch's memory viewer: segments, blocks, their states and streams
- * (docs/snapshot.md). The file takes its name when it is whole; the lock is not held while it is written.
+/* Writes the pool's memory of this moment for PyTorch's memory viewer: segments, blocks, their states and streams, and what
+ * the option history keeps of how it came to that (docs/snapshot.md). The file takes its name when it is whole; the lock is not held while it is written.
  * Fails: WEIR_INVALID without a path, WEIR_SYSTEM with the path and the reason, WEIR_OUT_OF_HOST_MEMORY; what had that name
  * before is still there. */
 WEIR_API enum weir_status weir_pool_snapshot(struct weir_pool *pool, const char *path);

@@ -250,14 +250,38 @@ static void a_name_is_one_short_line(void **state) {
     expect_refused(create("", &options, &pool), WEIR_INVALID, "has a control character");
 }
 
+static void a_history_is_a_whole_number(void **state) {
+    (void)state;
+    struct weir_pool *pool = NULL;
+    struct weir_pool_options options = {.size = sizeof options, .trace_path = ""};
+    OK(create("history:1048576", &options, &pool));
+    assert_int_equal(pool->history_room, 1048576);
+    close_pool(pool);
+    options.history = 3;
+    OK(create("history:4", &options, &pool));
+    assert_int_equal(pool->history_room, 3);
+    close_pool(pool);
+    static const char *const wrong[] = {"history:",    "history:-1",      "history:1k",
+                                        "history:1.5", "history:1048577", "history:99999999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_refused(create(wrong[i], &options, &pool), WEIR_INVALID, "is not a whole number from 0 to 1048576");
+    options.history = 1048577;
+    expect_refused(create("", &options, &pool), WEIR_INVALID, "history is 1048577, the limit is 1048576");
+}
+
 /* A program's own header says how long its struct is; what lies behind is not read. */
 static void a_shorter_struct_is_one_of_an_older_program(void **state) {
     (void)state;
     static const size_t sizes[] = {
-        offsetof(struct weir_pool_options, limit_bytes),    offsetof(struct weir_pool_options, trace_path),
-        offsetof(struct weir_pool_options, deterministic),  offsetof(struct weir_pool_options, deterministic) + 1,
-        offsetof(struct weir_pool_options, limit_fraction), offsetof(struct weir_pool_options, movable),
-        offsetof(struct weir_pool_options, name),           sizeof(struct weir_pool_options),
+        offsetof(struct weir_pool_options, limit_bytes),
+        offsetof(struct weir_pool_options, trace_path),
+        offsetof(struct weir_pool_options, deterministic),
+        offsetof(struct weir_pool_options, deterministic) + 1,
+        offsetof(struct weir_pool_options, limit_fraction),
+        offsetof(struct weir_pool_options, movable),
+        offsetof(struct weir_pool_options, name),
+        offsetof(struct weir_pool_options, history),
+        sizeof(struct weir_pool_options),
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct weir_pool_options *given = malloc(sizes[i]); /* exactly, so that a sanitizer sees a read behind it */
@@ -294,6 +318,7 @@ static void every_default_is_read_by_its_own_reader(void **state) {
     assert_int_equal(options.wait_limit, defaults.wait_limit);
     assert_int_equal(defaults.wait_limit, 10000000000u);
     assert_string_equal(defaults.name, "pool");
+    assert_int_equal(defaults.history, 0);
     assert_true(defaults.movable && !defaults.deterministic && defaults.limit.fraction == 1);
 }
 
@@ -325,6 +350,7 @@ int main(void) {
         cmocka_unit_test(a_limit_may_be_a_fraction_of_the_capacity),
         cmocka_unit_test(pages_are_movable_unless_someone_says_not),
         cmocka_unit_test(a_name_is_one_short_line),
+        cmocka_unit_test(a_history_is_a_whole_number),
         cmocka_unit_test(a_shorter_struct_is_one_of_an_older_program),
         cmocka_unit_test(every_default_is_read_by_its_own_reader),
         cmocka_unit_test(the_help_names_every_key),

@@ -80,6 +80,93 @@ def check_segment(segment, sums):
     return address
 
 
+class Mapped:
+    """Addresses that have pages, as the entries of a trace say."""
+
+    def __init__(self):
+        self.runs = {}  # by begin: end
+
+    def add(self, begin, end):
+        assert all(b >= end or e <= begin for b, e in self.runs.items()), f"{begin:#x} is mapped twice"
+        for b, e in list(self.runs.items()):
+            if b == end or e == begin:
+                del self.runs[b]
+                begin, end = min(b, begin), max(e, end)
+        self.runs[begin] = end
+
+    def remove(self, begin, end):
+        for b, e in list(self.runs.items()):
+            if b <= begin and end <= e:
+                del self.runs[b]
+                self.runs.update({at: to for at, to in ((b, begin), (end, e)) if at < to})
+                return
+        assert False, f"{begin:#x} is unmapped and was not mapped"
+
+    def has(self, begin, size):
+        return any(b <= begin and begin + size <= e for b, e in self.runs.items())
+
+
+def check_form(trace, segments):
+    """What the viewer needs of each entry, and of the frees that are open at the end."""
+    open_frees = {}
+    for at, entry in enumerate(trace):
+        action = entry["action"]
+        keys = {"action", "size", "stream", "time_us", "frames", "device_free" if action == "oom" else "addr"}
+        assert set(entry) == keys and entry["frames"] == [], entry  # no category: so none has to be unknown
+        assert at == 0 or entry["time_us"] >= trace[at - 1]["time_us"], f"entry {at}: the clock goes back"
+        if action == "free_requested":
+            open_frees[entry["addr"]] = entry
+            after = trace[at + 1]
+            assert after == {**entry, "action": "free_completed"}, f"entry {at} is not shown as one free"
+        elif action == "free_completed":
+            assert open_frees.pop(entry["addr"], None), f"entry {at} ends a free that was not requested"
+    pending = {b["address"] for s in segments for b in s["blocks"] if b["state"] == "active_pending_free"}
+    assert set(open_frees) <= pending
+
+
+def check_story(trace, segments):
+    """A trace from the pool's first event on ends in the segments. Gives: the most that was live, and the refusals."""
+    mapped, live, now, peak, refused = Mapped(), {}, 0, 0, 0
+    for at, entry in enumerate(trace):
+        action, address, size = entry["action"], entry.get("addr"), entry["size"]
+        if action == "alloc":
+            assert address not in live and mapped.has(address, size), f"entry {at}: {address:#x} is no free memory"
+            live[address] = size
+            now += size
+            peak = max(peak, now)
+        elif action == "free_completed":
+            assert live.pop(address) == size, f"entry {at}"
+            now -= size
+        elif action in ("segment_map", "segment_alloc"):
+            mapped.add(address, address + size)
+        elif action in ("segment_unmap", "segment_free"):
+            mapped.remove(address, address + size)
+        else:
+            assert action in ("free_requested", "oom", "snapshot"), action
+            refused += action == "oom"
+    blocks = {b["address"]: b["requested_size"] for s in segments for b in s["blocks"]
+              if b["state"] == "active_allocated"}
+    assert live == blocks, "what the trace leaves live is not what is live"
+    runs = Mapped()
+    for segment in segments:
+        runs.add(segment["address"], segment["address"] + segment["total_size"])
+    assert mapped.runs == runs.runs, "what the trace leaves mapped is not in segments"
+    return peak, refused
+
+
+def check_history(snapshot):
+    trace, peak, refused = snapshot["device_traces"][-1], 0, 0
+    if trace:
+        assert trace[-1]["action"] == "snapshot"
+        check_form(trace, snapshot["segments"])
+        if not snapshot["trace_alloc_overflowed"]:
+            peak, refused = check_story(trace, snapshot["segments"])
+    events = sum(entry["action"] != "free_completed" for entry in trace)
+    assert events <= snapshot["trace_alloc_max_entries"]
+    assert events == snapshot["trace_alloc_max_entries"] or not snapshot["trace_alloc_overflowed"]
+    return events, peak, refused
+
+
 def main():
     with open(sys.argv[1], "rb") as file:
         data = file.read()
@@ -91,12 +178,12 @@ def main():
         assert segment["address"] >= end + segment["is_expandable"] or end == 0, "segments overlap, or are one"
         assert segment["device"] == 0
         end = check_segment(segment, sums)
-    assert snapshot["device_traces"] == [[]] and snapshot["allocator_settings"]["backend"] == "weir"
+    assert len(snapshot["device_traces"]) == 1 and snapshot["allocator_settings"]["backend"] == "weir"
     stats = snapshot["weir"]["stats"]
     assert sums["active_allocated"] == stats["live_bytes"] and sums["requested"] == stats["requested_bytes"]
     names = ",".join(stream["name"] for stream in snapshot["weir"]["streams"])
     print(sums["active_allocated"], sums["active_pending_free"], sums["inactive"], sums["requested"], sums["blocks"],
-          len(snapshot["segments"]), snapshot["allocator_settings"]["pool"], names)
+          len(snapshot["segments"]), *check_history(snapshot), snapshot["allocator_settings"]["pool"], names)
 
 
 main()

@@ -87,7 +87,8 @@ static bool file_is(const char *path, const char *text) {
 
 struct sums {
     size_t live, pending, inactive, requested, blocks, segments;
-    char rest[300]; /* names: the pool, its streams */
+    size_t events, peak, refused; /* of the history */
+    char rest[300];               /* names: the pool, its streams */
 };
 
 static bool has_python(void) {
@@ -102,10 +103,11 @@ static struct sums read_snapshot(const char *path) {
     snprintf(command, sizeof command, "python3 '%s' '%s'", getenv("WEIR_SNAPSHOT_PY"), path);
     FILE *output = popen(command, "r");
     assert_non_null(output);
-    const int found = fscanf(output, "%zu %zu %zu %zu %zu %zu %299[^\n]", &sums.live, &sums.pending, &sums.inactive,
-                             &sums.requested, &sums.blocks, &sums.segments, sums.rest);
+    const int found =
+        fscanf(output, "%zu %zu %zu %zu %zu %zu %zu %zu %zu %299[^\n]", &sums.live, &sums.pending, &sums.inactive,
+               &sums.requested, &sums.blocks, &sums.segments, &sums.events, &sums.peak, &sums.refused, sums.rest);
     assert_int_equal(pclose(output), 0); /* it has said what is wrong */
-    assert_int_equal(found, 7);
+    assert_int_equal(found, 10);
     return sums;
 }
 
@@ -279,6 +281,163 @@ static void addresses_that_are_being_mapped_are_in_no_segment(void **state) {
     close_pool(pool);
 }
 
+/* ---- how it came to that ------------------------------------------------------------------------------------------ */
+
+static struct weir_pool *open_with_history(enum weir_policy policy, size_t pages, size_t history) {
+    struct weir_pool *pool = NULL;
+    const struct weir_pool_options options = {.size = sizeof options,
+                                              .policy = policy,
+                                              .limit_bytes = pages * PAGE,
+                                              .wait_limit_ns = 2000000000u,
+                                              .trace_path = "",
+                                              .history = history};
+    OK(weir_pool_create(test_device(), &options, &pool));
+    return pool;
+}
+
+/* Our own reader makes a trace of it, whose peak is the pool's. Gives: how many blocks are allocated in it. */
+static size_t check_trace(const char *path, size_t peak_requested_bytes) {
+    char command[1000], line[200];
+    size_t allocs = 0, peak = 0;
+    snprintf(command, sizeof command, "'%s' convert '%s' 2>/dev/null", getenv("WEIR_TRACE_PROGRAM"), path);
+    FILE *output = popen(command, "r");
+    assert_non_null(output);
+    while (fgets(line, sizeof line, output) != NULL) {
+        allocs += line[0] == 'm';
+        sscanf(line, "# peak live %zu", &peak);
+    }
+    assert_int_equal(pclose(output), 0);
+    assert_int_equal(peak, peak_requested_bytes);
+    return allocs;
+}
+
+static struct sums history_of(struct weir_pool *pool) {
+    const char *path = path_of("snapshot.pickle");
+    OK(weir_pool_snapshot(pool, path));
+    const struct sums sums = read_snapshot(path);
+    const struct weir_pool_stats stats = stats_of(pool);
+    assert_int_equal(sums.peak, stats.peak_requested_bytes);
+    assert_int_equal(sums.refused, stats.out_of_memory);
+    assert_int_equal(check_trace(path, stats.peak_requested_bytes), stats.allocs);
+    return sums;
+}
+
+/* Random calls on two streams in a pool that has to move pages, to give them back and to refuse; snapshots on the way. */
+static void run_story(enum weir_policy policy) {
+    enum { ROUNDS = 600, MOST = 24 };
+    struct weir_pool *pool = open_with_history(policy, 48, 100000);
+    const weir_stream streams[] = {new_stream(), new_stream()};
+    void *blocks[MOST] = {0};
+    unsigned seed = 7;
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * 1103515245u + 12345u;
+        const unsigned at = seed >> 16 & 0x7fff, which = at % MOST;
+        const weir_stream stream = streams[which % 2];
+        const size_t bytes = (at % 7 == 0 ? 9 * PAGE : at % 3 == 0 ? 3 * PAGE : 2000) + at;
+        if (blocks[which] == NULL) {
+            if (weir_pool_alloc(pool, bytes, stream, &blocks[which]) != WEIR_OK) blocks[which] = NULL;
+        } else if (at % 5 == 0) {
+            const enum weir_status status = weir_pool_resize(pool, blocks[which], bytes, stream);
+            assert_true(status == WEIR_OK || status == WEIR_NOT_READY);
+        } else {
+            if (at % 2 == 0) OK(weir_pool_note(pool, blocks[which], streams[at % 3 % 2]));
+            if (at % 11 == 0)
+                OK(weir_pool_free_any(pool, blocks[which]));
+            else
+                OK(weir_pool_free(pool, blocks[which], stream));
+            blocks[which] = NULL;
+        }
+        if (i % 97 == 50) OK(weir_pool_trim(pool, 20 * PAGE));
+    }
+    OK(weir_pool_check(pool));
+    OK(weir_pool_snapshot(pool, path_of("snapshot.pickle")));
+    const struct sums sums = read_snapshot(path_of("snapshot.pickle"));
+    const struct weir_pool_stats stats = stats_of(pool);
+    assert_int_equal(sums.peak, stats.peak_requested_bytes);
+    assert_int_equal(sums.refused, stats.out_of_memory);
+    assert_true(stats.out_of_memory > 0 && sums.events > stats.allocs + stats.frees);
+    if (policy != WEIR_POLICY_PER_STREAM) assert_true(stats.pages_moved > 0);
+    check_trace(path_of("snapshot.pickle"), stats.peak_requested_bytes);
+    close_pool(pool);
+}
+
+static void a_history_ends_in_what_the_pool_holds(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    run_story(WEIR_POLICY_LATENCY);
+    run_story(WEIR_POLICY_FOOTPRINT);
+    run_story(WEIR_POLICY_PER_STREAM);
+}
+
+/* Blocks that fronts keep, of no bytes, with an alignment, alone, and of an event. */
+static void every_kind_of_block_is_in_a_history(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 64, 1000);
+    weir_stream stream = new_stream();
+    for (int i = 0; i < 10; i++) OK(weir_pool_free(pool, alloc(pool, 3000, stream), stream));
+    assert_int_equal(history_of(pool).events, 22); /* and the pages, and the snapshot */
+    void *block = NULL;
+    OK(weir_pool_alloc_exportable(pool, PAGE, stream, &block));
+    OK(weir_pool_free(pool, block, stream));
+    OK(weir_stream_synchronize(test_device(), stream));
+    OK(weir_pool_trim(pool, 0));
+    assert_int_equal(history_of(pool).events, 28); /* the pages go too */
+    OK(weir_pool_alloc_aligned(pool, 100, PAGE, stream, &block));
+    weir_event event = NULL;
+    OK(weir_event_create(test_device(), false, &event));
+    OK(weir_event_record(test_device(), event, stream));
+    OK(weir_pool_free_after(pool, block, event));
+    OK(weir_event_destroy(test_device(), event));
+    assert_int_equal(history_of(pool).events, 32);
+    const char *path = path_of("snapshot.pickle");
+    OK(weir_pool_free(pool, alloc(pool, 0, stream), stream)); /* has no memory */
+    OK(weir_pool_snapshot(pool, path));
+    assert_int_equal(read_snapshot(path).events, 33);
+    close_pool(pool);
+}
+
+static void a_history_keeps_the_last_events(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 64, 5);
+    weir_stream stream = new_stream();
+    void *first = alloc(pool, 5 * PAGE, stream);
+    OK(weir_pool_free(pool, alloc(pool, PAGE, stream), stream));
+    OK(weir_pool_free(pool, first, stream)); /* five by now: one time pages for each */
+    const char *path = path_of("snapshot.pickle");
+    void *last = alloc(pool, 2 * PAGE, stream);
+    OK(weir_pool_snapshot(pool, path));
+    assert_int_equal(read_snapshot(path).events, 5);
+    assert_int_equal(check_trace(path, 6 * PAGE), 2); /* the one freed in it was live before */
+    OK(weir_pool_free(pool, last, stream));
+    close_pool(pool);
+}
+
+static void a_sub_pool_has_its_own_history(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 64, 100), *sub = NULL;
+    weir_stream stream = new_stream();
+    OK(weir_pool_create_sub(pool, NULL, &sub));
+    alloc(pool, PAGE, stream);
+    alloc(sub, 2 * PAGE, stream);
+    assert_int_equal(history_of(sub).events, 3);
+    assert_int_equal(history_of(pool).events, 3);
+    close_pool(sub);
+    close_pool(pool);
+}
+
+static void a_history_that_is_off_is_empty(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    alloc(pool, PAGE, new_stream());
+    OK(weir_pool_snapshot(pool, path_of("snapshot.pickle")));
+    assert_int_equal(read_snapshot(path_of("snapshot.pickle")).events, 0);
+    close_pool(pool);
+}
+
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void expect_failure(struct weir_pool *pool, const char *path, const char *reason) {
@@ -329,7 +488,7 @@ static void what_can_not_be_written_is_said(void **state) {
 
 static void without_host_memory_there_is_no_file(void **state) {
     (void)state;
-    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 1000);
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 1000, 100);
     weir_stream stream = new_stream();
     for (int i = 0; i < 1000; i++) alloc(pool, 512, stream);
     empty_folder();
@@ -401,6 +560,11 @@ int main(void) {
         cmocka_unit_test(a_pool_a_stream_has_its_own_segments),
         cmocka_unit_test(a_block_that_can_be_exported_is_a_segment),
         cmocka_unit_test(addresses_that_are_being_mapped_are_in_no_segment),
+        cmocka_unit_test(a_history_ends_in_what_the_pool_holds),
+        cmocka_unit_test(every_kind_of_block_is_in_a_history),
+        cmocka_unit_test(a_history_keeps_the_last_events),
+        cmocka_unit_test(a_sub_pool_has_its_own_history),
+        cmocka_unit_test(a_history_that_is_off_is_empty),
         cmocka_unit_test(a_snapshot_takes_its_name_when_it_is_whole),
         cmocka_unit_test(what_can_not_be_written_is_said),
         cmocka_unit_test(without_host_memory_there_is_no_file),
