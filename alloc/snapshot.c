@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool's memory as a file that PyTorch's memory viewer opens (docs/snapshot.md): what there is is copied under the lock,
+/* The pool's memory as a file that PyTorch's memory viewer opens (docs/snapshot.md): what there is, and was, is copied under the lock,
  * and written without it. */
 #include <errno.h>
 #include <fcntl.h>

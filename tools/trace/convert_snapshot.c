@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A PyTorch memory snapshot: what each device's allocator did, as far back as the recording goes (device_traces), and what
- * it holds now (segments, with their blocks). A snapshot that weir wrote has no history: then all is live before.
+ * it holds now (segments, with their blocks). A snapshot without a history is of what is live: all of it was before.
  *
  * Whatever may be missing in an older one is made up for: a block's address by adding up, what was requested by the block's
  * size, a time by 0, a stream or a device by 0. */
