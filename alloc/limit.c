@@ -33,18 +33,28 @@ void weir__give_excess_back(struct weir_pool *pool) {
                   weir_last_error()->message);
 }
 
-bool weir__pool_make_room(struct weir_pool *pool) {
-    struct weir__request request = {.slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns};
+/* What others take as fast as it is given back would be given back for ever. */
+static bool can_help(const struct weir_pool *pool, const struct weir__room *room) {
+    const size_t live_bytes = pool->live_bytes - weir__fronts_kept_bytes(pool);
+    return room->bytes <= above(pool->capacity_bytes, live_bytes) && room->given_bytes <= pool->capacity_bytes;
+}
+
+bool weir__pool_make_room(struct weir_pool *pool, struct weir__room *room) {
+    struct weir__request request = {
+        .slot = WEIR__SLOT_NONE, .wait_limit_ns = pool->wait_limit_ns, .deadline_ns = room->deadline_ns};
     if (weir__pool_usable(pool, "giving idle memory back") != WEIR_OK || weir__in_host_function()) return false;
     weir__pool_begin(pool);
     const size_t held = pool->held_bytes;
-    do (void)weir__trim(pool, 0);
-    while (pool->held_bytes >= held && weir__wait_for_idle(pool, &request));
-    const bool made = pool->held_bytes < held;
+    if (can_help(pool, room)) do
+            (void)weir__trim(pool, 0);
+        while (pool->held_bytes >= held && weir__wait_for_idle(pool, &request));
+    const size_t given = above(held, pool->held_bytes);
+    room->given_bytes += given;
+    room->deadline_ns = request.deadline_ns;
     weir__waiting_end(pool, &request);
     weir__charge(pool, WEIR__SLOT_NONE);
     weir__pool_end(pool);
-    return made;
+    return given > 0;
 }
 
 bool weir__limit_has_room(const struct weir_pool *pool, size_t bytes) {

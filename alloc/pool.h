@@ -364,9 +364,16 @@ enum weir_status weir__find_block(struct weir_pool *pool, const char *call, cons
 /* All memory of the pool, what is mapped and what will be, can be used by another device too, from now on to its end (peer.c).
  * Fails: WEIR_DRIVER; what is there may be usable in part. */
 WEIR_API enum weir_status weir__pool_add_peer(struct weir_pool *pool, CUdevice peer);
+/* One request of the driver's that it has no memory for. */
+struct weir__room {
+    size_t bytes; /* asked for; 0: not known */
+    size_t given_bytes;
+    uint64_t deadline_ns; /* for the waits of all rounds; 0: there was none yet */
+};
 /* Gives back to the driver what is idle, all that is complete; if none is, the host waits until some is, as in the ladder. Gives:
- * whether less is held than before. */
-WEIR_API bool weir__pool_make_room(struct weir_pool *pool);
+ * whether less is held than before. False too where no round can help: what is live leaves too little, or as much as the device has
+ * been given back already, and others have taken it. */
+WEIR_API bool weir__pool_make_room(struct weir_pool *pool, struct weir__room *room);
 /* Whether an address is the pool's: of a block, or where there was or may be one. Without the pool's lock, but where policy
  * or blocks that stand alone ask for a look. */
 WEIR_API bool weir__pool_has(struct weir_pool *pool, const void *address);

@@ -46,7 +46,7 @@ static bool one_is_to_look(const struct weir_pool *pool, const struct weir__wait
 
 /* Claims what a request may have without a driver call: it is this request's when it looks. */
 static void set_aside(struct weir_pool *pool, struct weir__request *request) {
-    if (request->alone || pool->pages.arena_bytes == 0) return;
+    if (request->alone || request->slot == WEIR__SLOT_NONE || pool->pages.arena_bytes == 0) return;
     const struct weir__choice choice = weir__ladder_next(pool, request);
     if (choice.step != WEIR__TAKE || !weir__extent_reserve(&pool->store, 2)) return;
     struct weir__extent *aside = weir__carve(pool, choice.idle, choice.window.begin, request->bytes);

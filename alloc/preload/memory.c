@@ -68,7 +68,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     DRIVER_OR_FAIL(driver, cuMemAlloc_v2);
     struct weir_pool *pool = plain_pool(driver, address, bytes);
     if (pool != NULL) return plain(pool, address, bytes);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuMemAlloc_v2(address, bytes));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), bytes, cuMemAlloc_v2(address, bytes));
 }
 
 #define PITCH ((size_t)512) /* of rows, in bytes, as on every device so far */
@@ -79,7 +79,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     const size_t row = width > SIZE_MAX - PITCH ? SIZE_MAX : (width + PITCH - 1) / PITCH * PITCH;
     struct weir_pool *pool = good && height > 0 ? plain_pool(driver, address, width) : NULL;
     if (pool == NULL)
-        FROM_DRIVER(driver, weir__preload_device_of(driver, NULL),
+        FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), 0,
                     cuMemAllocPitch_v2(address, pitch, width, height, element));
     const CUresult code = plain(pool, address, row > SIZE_MAX / height ? SIZE_MAX : row * height);
     if (code == CUDA_SUCCESS) *pitch = row;
@@ -129,7 +129,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
         pool = NULL;
     }
     if (pool != NULL) return on_stream(pool, address, bytes, stream);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuMemAllocAsync(address, bytes, stream));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), bytes, cuMemAllocAsync(address, bytes, stream));
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream) {
@@ -150,7 +150,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
         pool = NULL;
     }
     if (pool != NULL) return on_stream(pool, address, bytes, stream);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuMemAllocFromPoolAsync(address, bytes, from, stream));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), bytes,
+                cuMemAllocFromPoolAsync(address, bytes, from, stream));
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream) {

@@ -74,14 +74,16 @@ struct weir_pool *weir__preload_owner(CUdeviceptr address);
 int weir__preload_device_of(const struct weir__real *driver, CUstream stream);
 /* The driver has no memory left on the device: what weir holds idle there is given back to it; where work uses all of that still, the
  * host waits for some. Gives: false when nothing was given back. */
-bool weir__preload_make_room(int ordinal);
+struct weir__room;
+bool weir__preload_make_room(int ordinal, struct weir__room *room);
 /* Ends a call with the driver's answer, which takes memory of a device (looked for when there is none left), or can't before weir has
- * given back what it holds idle. */
-#define FROM_DRIVER(driver, device, call)                                                                              \
+ * given back what it holds idle. size: that is asked for, 0 where it can't be told. Needs: alloc/pool.h. */
+#define FROM_DRIVER(driver, device, size, call)                                                                        \
     do {                                                                                                               \
+        struct weir__room room_ = {.bytes = (size)};                                                                   \
         CUresult code_;                                                                                                \
         do code_ = (driver)->call;                                                                                     \
-        while (code_ == CUDA_ERROR_OUT_OF_MEMORY && weir__preload_make_room(device));                                  \
+        while (code_ == CUDA_ERROR_OUT_OF_MEMORY && weir__preload_make_room(device, &room_));                          \
         return code_;                                                                                                  \
     } while (0)
 /* What the program had asked of the device's default memory pool by now is so of weir's, which has just been made. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "alloc/capture.h"
+#include "alloc/pool.h"
 #include "alloc/preload/preload.h"
 
 static bool own_contexts; /* atomic; set before the pools hear of it */
@@ -152,30 +153,30 @@ static void made_own(void) {
 CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
     DRIVER_OR_FAIL(driver, cuCtxCreate);
     made_own();
-    FROM_DRIVER(driver, device, cuCtxCreate(context, flags, device));
+    FROM_DRIVER(driver, device, 0, cuCtxCreate(context, flags, device));
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
     DRIVER_OR_FAIL(driver, cuCtxCreate_v2);
     made_own();
-    FROM_DRIVER(driver, device, cuCtxCreate_v2(context, flags, device));
+    FROM_DRIVER(driver, device, 0, cuCtxCreate_v2(context, flags, device));
 }
 
 CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinities, int count, unsigned flags,
                         CUdevice device) {
     DRIVER_OR_FAIL(driver, cuCtxCreate_v3);
     made_own();
-    FROM_DRIVER(driver, device, cuCtxCreate_v3(context, affinities, count, flags, device));
+    FROM_DRIVER(driver, device, 0, cuCtxCreate_v3(context, affinities, count, flags, device));
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
     DRIVER_OR_FAIL(driver, cuCtxCreate_v4);
     made_own();
-    FROM_DRIVER(driver, device, cuCtxCreate_v4(context, parameters, flags, device));
+    FROM_DRIVER(driver, device, 0, cuCtxCreate_v4(context, parameters, flags, device));
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *context, void *resources, CUdevice device, unsigned flags) {
     DRIVER_OR_FAIL(driver, cuGreenCtxCreate);
     made_own();
-    FROM_DRIVER(driver, device, cuGreenCtxCreate(context, resources, device, flags));
+    FROM_DRIVER(driver, device, 0, cuGreenCtxCreate(context, resources, device, flags));
 }

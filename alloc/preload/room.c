@@ -20,43 +20,43 @@ int weir__preload_device_of(const struct weir__real *driver, CUstream stream) {
     return driver->cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-bool weir__preload_make_room(int ordinal) {
+bool weir__preload_make_room(int ordinal, struct weir__room *room) {
     struct weir_pool *pool = weir__process_pool_made(ordinal);
-    return pool != NULL && !weir__forked() && weir__pool_make_room(pool);
+    return pool != NULL && !weir__forked() && weir__pool_make_room(pool, room);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags) {
     DRIVER_OR_FAIL(driver, cuMemCreate);
-    FROM_DRIVER(driver, properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : -1,
+    FROM_DRIVER(driver, properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : -1, bytes,
                 cuMemCreate(handle, bytes, properties, flags));
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
     DRIVER_OR_FAIL(driver, cuMemAllocManaged);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuMemAllocManaged(address, bytes, flags));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), bytes, cuMemAllocManaged(address, bytes, flags));
 }
 
 CUresult cuArrayCreate_v2(CUarray *array, const void *shape) {
     DRIVER_OR_FAIL(driver, cuArrayCreate_v2);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuArrayCreate_v2(array, shape));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), 0, cuArrayCreate_v2(array, shape));
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const void *shape) {
     DRIVER_OR_FAIL(driver, cuArray3DCreate_v2);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuArray3DCreate_v2(array, shape));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), 0, cuArray3DCreate_v2(array, shape));
 }
 
 CUresult cuMipmappedArrayCreate(void **array, const void *shape, unsigned levels) {
     DRIVER_OR_FAIL(driver, cuMipmappedArrayCreate);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), cuMipmappedArrayCreate(array, shape, levels));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, NULL), 0, cuMipmappedArrayCreate(array, shape, levels));
 }
 
 /* ---- graphs whose nodes allocate ---------------------------------------------------------------------------------- */
 
 CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuGraphUpload);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuGraphUpload(graph, stream));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), 0, cuGraphUpload(graph, stream));
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
@@ -65,7 +65,7 @@ CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     DRIVER_OR_FAIL(driver, cuGraphLaunch);
-    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), cuGraphLaunch(graph, stream));
+    FROM_DRIVER(driver, weir__preload_device_of(driver, stream), 0, cuGraphLaunch(graph, stream));
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {

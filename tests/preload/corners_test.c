@@ -121,6 +121,13 @@ static void idle_memory_is_the_drivers_when_it_has_no_other(void **state) {
     }
 }
 
+static void the_driver_gets_idle_memory_beside_threads_that_take_it(void **state) {
+    (void)state;
+    run_preloaded(ARGUMENTS(PROGRAM("corners"), "room_beside_others"), ARGUMENTS("WEIR_EMU=capacity:64M"), &outcome);
+    assert_ended(0, &outcome);
+    assert_true(counted_allocs(&outcome) > 0);
+}
+
 static void what_a_plain_free_took_back_is_waited_for_without_a_limit_but_one_that_was_asked_for(void **state) {
     static const char clock[] = "WEIR_EMU=capacity:64M,watch:abort,clock:virtual";
     (void)state;
@@ -229,6 +236,7 @@ int main(void) {
         cmocka_unit_test(peaks_of_the_default_pool_can_be_set_back_and_the_summary_has_them_still),
         cmocka_unit_test(free_memory_never_wraps_at_a_limit_and_idle_memory_is_free),
         cmocka_unit_test(idle_memory_is_the_drivers_when_it_has_no_other),
+        cmocka_unit_test(the_driver_gets_idle_memory_beside_threads_that_take_it),
         cmocka_unit_test(what_a_plain_free_took_back_is_waited_for_without_a_limit_but_one_that_was_asked_for),
         cmocka_unit_test(contexts_of_the_program_are_the_drivers),
         cmocka_unit_test(a_peer_may_use_what_was_allocated_before_and_after),

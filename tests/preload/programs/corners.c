@@ -495,6 +495,43 @@ static void *allocate_always(void *unused) {
     return NULL;
 }
 
+/* On a stream of its own, with work on each block that its free has to wait for. */
+static atomic_int rounds;
+static void *churn(void *unused) {
+    CUcontext context;
+    CUstream stream;
+    (void)unused;
+    CUDA(cuDevicePrimaryCtxRetain(&context, 0));
+    CUDA(cuCtxSetCurrent(context));
+    CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (size_t round = 0; !over; round++) {
+        CUdeviceptr block;
+        rounds++;
+        if (cuda.cuMemAllocAsync(&block, MEBI + round * 2654435761 % (8 * MEBI), stream) != CUDA_SUCCESS) continue;
+        CUDA(cuMemsetD8Async(block, 1, 1, stream));
+        CUDA(cuMemFreeAsync(block, stream));
+    }
+    return NULL;
+}
+
+/* The driver is asked for most of the device while others take and free it: it may be had or not. */
+static void room_beside_others(void) {
+    enum { THREADS = 2, ROUNDS = 40000 };
+    pthread_t thread[THREADS];
+    find_all(12000, 0);
+    use_device(0);
+    ENTRY(cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned));
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&thread[i], NULL, churn, NULL) == 0);
+    while (rounds < ROUNDS) {
+        CUdeviceptr block;
+        const CUresult code = cuMemAllocManaged(&block, 48 * MEBI, CU_MEM_ATTACH_GLOBAL);
+        CHECK(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY);
+        if (code == CUDA_SUCCESS) CUDA(cuMemFree(block));
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+}
+
 static void resets(void) {
     enum { THREADS = 3, RESETS = 50 };
     pthread_t thread[THREADS];
@@ -595,6 +632,7 @@ static const struct scene {
               {"limits", limits},
               {"idle_for_pages", idle_for_pages},
               {"idle_for_managed", idle_for_managed},
+              {"room_beside_others", room_beside_others},
               {"idle_for_a_pool", idle_for_a_pool},
               {"idle_for_a_graph", idle_for_a_graph},
               {"idle_for_a_context", idle_for_a_context},
