@@ -215,11 +215,17 @@ static void step(struct program *program) {
         give_back(program, block);
 }
 
+static struct weir_pool *open_patient_pool(enum weir_policy policy, size_t pages) {
+    struct weir_pool *pool = open_pool(policy, pages);
+    pool->wait_limit_ns = 60000000000u; /* a wait that it ends is refused, which other addresses follow from */
+    return pool;
+}
+
 static void run_program(enum weir_policy policy, size_t pages, const struct machine *machine, struct outcome *outcome) {
     struct program program = {.machine = machine, .chance = 77, .held_chance = machine->gates, .outcome = outcome};
     pthread_t opener;
     pthread_mutex_init(&program.lock, NULL);
-    program.pool = open_pool(policy, pages);
+    program.pool = open_patient_pool(policy, pages);
     OK(weir_event_create(test_device(), false, &program.event));
     for (int i = STREAMS; i-- > 0;) program.streams[i] = make_stream(&program);
     bool opens = !weir__device_takes_turns(test_device());
