@@ -369,6 +369,36 @@ static void a_history_ends_in_what_the_pool_holds(void **state) {
     run_story(WEIR_POLICY_PER_STREAM);
 }
 
+static CUresult refuse_to_map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                              unsigned long long flags) {
+    (void)address, (void)bytes, (void)offset, (void)handle, (void)flags;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A move that ends when its pages have left their places and can't be mapped in others. */
+static void pages_without_an_address_are_not_mapped(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 64, 1000);
+    weir_stream stream = new_stream();
+    void *blocks[32], *none = NULL;
+    for (int i = 0; i < 32; i++) blocks[i] = alloc(pool, 2 * PAGE, stream);
+    for (int i = 0; i < 32; i += 2) OK(weir_pool_free(pool, blocks[i], stream));
+    OK(weir_stream_synchronize(test_device(), stream));
+    real = test_device()->driver;
+    struct weir__driver driver = *real;
+    driver.page_map = refuse_to_map;
+    test_device()->driver = &driver;
+    const enum weir_status status = weir_pool_alloc(pool, 20 * PAGE, stream, &none);
+    test_device()->driver = real;
+    assert_int_equal(status, WEIR_OUT_OF_MEMORY);
+    assert_true(stats_of(pool).unmapped_bytes > 0);
+    history_of(pool);
+    alloc(pool, 20 * PAGE, stream);
+    history_of(pool);
+    close_pool(pool);
+}
+
 /* Blocks that fronts keep, of no bytes, with an alignment, alone, and of an event. */
 static void every_kind_of_block_is_in_a_history(void **state) {
     (void)state;
@@ -561,6 +591,7 @@ int main(void) {
         cmocka_unit_test(a_block_that_can_be_exported_is_a_segment),
         cmocka_unit_test(addresses_that_are_being_mapped_are_in_no_segment),
         cmocka_unit_test(a_history_ends_in_what_the_pool_holds),
+        cmocka_unit_test(pages_without_an_address_are_not_mapped),
         cmocka_unit_test(every_kind_of_block_is_in_a_history),
         cmocka_unit_test(a_history_keeps_the_last_events),
         cmocka_unit_test(a_sub_pool_has_its_own_history),
