@@ -136,7 +136,7 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
         any = any || gone;
         if (gone) {
             put_down(pool, alone->extent.bytes);
-            weir__history_extent(pool, WEIR__PAST_GIVEN_BACK, &alone->extent);
+            weir__history_pages(pool, WEIR__PAST_UNMAPPED, alone->extent.address, alone->extent.bytes);
             forget(pool, alone);
         } else {
             alone->next = stuck;
@@ -202,7 +202,7 @@ static enum weir_status try(struct weir_pool *pool, const struct weir__request *
     const bool gone = status != WEIR_OK && unmake(pool, alone);
     pthread_mutex_lock(&pool->lock);
     put_down(pool, request->bytes);
-    if (!gone) weir__history_extent(pool, WEIR__PAST_TAKEN, extent);
+    if (!gone) weir__history_pages(pool, WEIR__PAST_MAPPED, extent->address, extent->bytes);
     if (gone) {
         forget(pool, alone);
     } else if (status != WEIR_OK) { /* it stays held, as idle memory that nobody has used */

@@ -135,7 +135,7 @@ static void settle_leave(struct weir_pool *pool, struct leave *leave, size_t don
             pool->unmapped_bytes += home->bytes;
             home->was = WEIR__BARE;
             home->stale = false;
-            weir__history_extent(pool, WEIR__PAST_UNMAPPED, home);
+            weir__history_pages(pool, WEIR__PAST_UNMAPPED, home->address, home->bytes);
             weir__settle_bare(pool, home);
         } else {
             weir__unclaim(pool, home);

@@ -9,9 +9,9 @@
 enum weir__past {
     WEIR__PAST_ALLOC,
     WEIR__PAST_FREE,
-    WEIR__PAST_MAPPED,
+    WEIR__PAST_MAPPED, /* addresses have pages from here on */
     WEIR__PAST_UNMAPPED,
-    WEIR__PAST_TAKEN,      /* a segment that is one allocation of the driver's */
+    WEIR__PAST_TAKEN,      /* a segment of the per-stream pool: one allocation of the driver's */
     WEIR__PAST_GIVEN_BACK, /* and its end */
     WEIR__PAST_REFUSED,    /* in the place of the address: what the device has free */
     WEIR__PAST_SNAPSHOT,
@@ -49,8 +49,13 @@ static inline void weir__history_add(struct weir_pool *pool, enum weir__past kin
         weir__history_put(pool, kind, address, bytes, slot);
 }
 
-static inline void weir__history_extent(struct weir_pool *pool, enum weir__past kind,
-                                        const struct weir__extent *extent) {
+/* Pages are no stream's: the viewer joins neighbours of one stream alone, and what it can't join it can't undo. */
+static inline void weir__history_pages(struct weir_pool *pool, enum weir__past kind, uintptr_t address, size_t bytes) {
+    weir__history_add(pool, kind, address, bytes, WEIR__SLOT_NONE);
+}
+
+static inline void weir__history_segment(struct weir_pool *pool, enum weir__past kind,
+                                         const struct weir__extent *extent) {
     weir__history_add(pool, kind, extent->address, extent->bytes, extent->home);
 }
 

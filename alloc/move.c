@@ -346,12 +346,12 @@ static void tell_mapped(struct weir_pool *pool, const struct move *move) {
     for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece)) {
         if (piece->was != WEIR__BARE) continue;
         if (piece->address != end) {
-            weir__history_add(pool, WEIR__PAST_MAPPED, begin, end - begin, move->request->slot);
+            weir__history_pages(pool, WEIR__PAST_MAPPED, begin, end - begin);
             begin = piece->address;
         }
         end = weir__extent_end(piece);
     }
-    weir__history_add(pool, WEIR__PAST_MAPPED, begin, end - begin, move->request->slot);
+    weir__history_pages(pool, WEIR__PAST_MAPPED, begin, end - begin);
 }
 
 /* The pages of the window's places are at home there now. */
@@ -380,7 +380,7 @@ static struct weir__extent *commit(struct weir_pool *pool, struct move *move) {
         }
         donation->extent->stale = i < move->returning || !move->unmaps_donors;
         donation->extent->was = WEIR__BARE;
-        weir__history_extent(pool, WEIR__PAST_UNMAPPED, donation->extent);
+        weir__history_pages(pool, WEIR__PAST_UNMAPPED, donation->extent->address, donation->extent->bytes);
         weir__settle_bare(pool, donation->extent);
     }
     settle_victims(pool, move, true);
@@ -521,7 +521,7 @@ static void put_down_unmapped_donors(struct weir_pool *pool, struct move *move) 
         pages += donation->pages;
         if (!unmapped) continue;
         donation->extent->was = WEIR__BARE;
-        weir__history_extent(pool, WEIR__PAST_UNMAPPED, donation->extent);
+        weir__history_pages(pool, WEIR__PAST_UNMAPPED, donation->extent->address, donation->extent->bytes);
         weir__settle_bare(pool, donation->extent);
     }
 }

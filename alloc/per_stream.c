@@ -188,7 +188,7 @@ static enum weir_status add_segment(struct weir_pool *pool, struct weir__request
     (*out)->home = request->slot;
     (*out)->small = is_small(pool, padded(request));
     link_segment(pool, segment);
-    weir__history_extent(pool, WEIR__PAST_TAKEN, *out);
+    weir__history_segment(pool, WEIR__PAST_TAKEN, *out);
     return WEIR_OK;
 }
 
@@ -226,7 +226,7 @@ static void unclaim_segment(struct weir_pool *pool, struct weir__segment *segmen
 static void forget_segment(struct weir_pool *pool, struct weir__segment *segment) {
     pool->moving_bytes -= segment->bytes;
     weir__account_unhold(pool, segment->bytes);
-    weir__history_extent(pool, WEIR__PAST_GIVEN_BACK, segment->first);
+    weir__history_segment(pool, WEIR__PAST_GIVEN_BACK, segment->first);
     weir__extent_delete(&pool->store, segment->first);
     free(segment);
 }

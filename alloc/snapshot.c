@@ -98,8 +98,11 @@ static void begin_segment(struct copy *copy, uintptr_t address, bool expandable)
         (struct segment){.address = address, .first = copy->piece_count, .expandable = expandable};
 }
 
+/* Beside a history, whose frees are over at once, nothing is pending: the viewer would draw it in every moment before too,
+ * and where its addresses have no pages yet it draws nothing at all. */
 static enum word state_of(const struct weir_pool *pool, const struct weir__extent *extent) {
     if (extent->state == WEIR__USED && !extent->kept) return ALLOCATED;
+    if (pool->history != NULL) return INACTIVE;
     if (extent->state == WEIR__PENDING && !extent->alone) return PENDING;
     if (extent->kept && extent->kept_tick > pool->order.slots[extent->home]->complete) return PENDING;
     return weir__order_extent_is_complete(&pool->order, extent) ? INACTIVE : PENDING;
@@ -190,7 +193,7 @@ static void free_copy(struct copy *copy) {
 
 struct sums {
     size_t total, allocated, active, requested;
-    weir_stream stream; /* of all blocks, or 0 */
+    weir_stream stream; /* of all blocks, or 0; a part of the arena is no stream's */
 };
 
 static struct sums sums_of(const struct copy *copy, const struct segment *segment) {
@@ -201,7 +204,7 @@ static struct sums sums_of(const struct copy *copy, const struct segment *segmen
         if (pieces[i].state == ALLOCATED) sums.allocated += pieces[i].bytes;
         if (pieces[i].state != INACTIVE) sums.active += pieces[i].bytes;
         sums.requested += pieces[i].requested_bytes;
-        if (copy->stream_of[pieces[i].slot] != sums.stream) sums.stream = NULL;
+        if (segment->expandable || copy->stream_of[pieces[i].slot] != sums.stream) sums.stream = NULL;
     }
     return sums;
 }

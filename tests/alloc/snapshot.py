@@ -154,13 +154,81 @@ def check_story(trace, segments):
     return peak, refused
 
 
+class Drawing:
+    """What the viewer draws of a step: segments in its order, and blocks by address. It begins with the snapshot's and
+    undoes the trace, the newest entry first, with rules of its own: what has been mapped leaves the one segment that
+    holds it all, and what has been unmapped joins neighbours of the same stream."""
+
+    def __init__(self, segments):
+        self.segments = sorted([s["address"], s["total_size"], s["stream"]] for s in segments)
+        self.blocks = {b["address"] for s in segments for b in s["blocks"] if b["state"] != "inactive"}
+
+    def enter(self, segment, joins):
+        after = next((i for i, s in enumerate(self.segments) if s[0] > segment[0]), len(self.segments) if joins else -1)
+        self.segments.insert(after, segment)
+        if not joins:
+            return
+        if after + 1 < len(self.segments):
+            following = self.segments[after + 1]
+            if segment[0] + segment[1] == following[0] and segment[2] == following[2]:
+                segment[1] += following[1]
+                del self.segments[after + 1]
+        if after > 0:
+            leading = self.segments[after - 1]
+            if leading[0] + leading[1] == segment[0] and leading[2] == segment[2]:
+                leading[1] += segment[1]
+                del self.segments[after]
+
+    def leave(self, address, size, parts):
+        holds = (lambda s: s[0] <= address and address + size <= s[0] + s[1]) if parts else (lambda s: s[0] == address)
+        at = next((i for i, s in enumerate(self.segments) if holds(s)), None)
+        assert at is not None, f"no segment holds {address:#x} with {size} bytes"
+        begin, whole, stream = self.segments.pop(at)
+        if parts:
+            left = [[begin, address - begin, stream], [address + size, begin + whole - address - size, stream]]
+            self.segments[at:at] = [segment for segment in left if segment[1] > 0]
+
+    def undo(self, entry):
+        action, address, size = entry["action"], entry.get("addr"), entry["size"]
+        if action == "free_completed":
+            self.blocks.add(address)
+        elif action == "alloc":
+            self.blocks.remove(address)
+        elif action in ("segment_unmap", "segment_free"):
+            self.enter([address, size, entry["stream"]], action == "segment_unmap")
+        elif action in ("segment_map", "segment_alloc"):
+            self.leave(address, size, action == "segment_map")
+
+    def check(self):
+        """Each block is drawn in its segment."""
+        segments = sorted(self.segments)
+        at = 0
+        for block in sorted(self.blocks):
+            while at < len(segments) and segments[at][0] + segments[at][1] <= block:
+                at += 1
+            assert at < len(segments) and segments[at][0] <= block, f"{block:#x} is drawn in no segment"
+
+
+def check_drawing(trace, segments):
+    drawing = Drawing(segments)
+    for at in range(len(trace) - 1, -1, -1):
+        try:
+            drawing.check()
+            drawing.undo(trace[at])
+        except (AssertionError, KeyError) as error:
+            sys.exit(f"the viewer can't draw what was before entry {at}, {trace[at]}: {error}")
+    return drawing
+
+
 def check_history(snapshot):
     trace, peak, refused = snapshot["device_traces"][-1], 0, 0
     if trace:
         assert trace[-1]["action"] == "snapshot"
         check_form(trace, snapshot["segments"])
+        first = check_drawing(trace, snapshot["segments"])
         if not snapshot["trace_alloc_overflowed"]:
             peak, refused = check_story(trace, snapshot["segments"])
+            assert not first.segments and not first.blocks
     events = sum(entry["action"] != "free_completed" for entry in trace)
     assert events <= snapshot["trace_alloc_max_entries"]
     assert events == snapshot["trace_alloc_max_entries"] or not snapshot["trace_alloc_overflowed"]

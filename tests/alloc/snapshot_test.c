@@ -335,7 +335,10 @@ static void run_story(enum weir_policy policy) {
         const weir_stream stream = streams[which % 2];
         const size_t bytes = (at % 7 == 0 ? 9 * PAGE : at % 3 == 0 ? 3 * PAGE : 2000) + at;
         if (blocks[which] == NULL) {
-            if (weir_pool_alloc(pool, bytes, stream, &blocks[which]) != WEIR_OK) blocks[which] = NULL;
+            const enum weir_status status = at % 13 == 0
+                                                ? weir_pool_alloc_exportable(pool, bytes, stream, &blocks[which])
+                                                : weir_pool_alloc(pool, bytes, stream, &blocks[which]);
+            if (status != WEIR_OK) blocks[which] = NULL;
         } else if (at % 5 == 0) {
             const enum weir_status status = weir_pool_resize(pool, blocks[which], bytes, stream);
             assert_true(status == WEIR_OK || status == WEIR_NOT_READY);
