@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "alloc/pool.h"
 #include "support.h"
 
 static const enum weir_policy policies[] = {WEIR_POLICY_LATENCY, WEIR_POLICY_FOOTPRINT, WEIR_POLICY_PER_STREAM};
@@ -219,6 +220,30 @@ static void *change(void *argument) {
     return NULL;
 }
 
+/* Nothing is given back for what can't fit beside live blocks, nor once as much has been given back as there is. */
+static void the_driver_gets_room_only_where_that_can_help(void **state) {
+    (void)state;
+    for (size_t i = 0; i < POLICIES; i++) {
+        struct weir_pool *pool = open_pool(policies[i], 64);
+        weir_stream stream = new_stream();
+        void *live = alloc(pool, 32 * PAGE, stream);
+        OK(weir_pool_free(pool, alloc(pool, 16 * PAGE, stream), stream));
+        OK(weir_device_synchronize(test_device()));
+        const size_t held = stats_of(pool).held_bytes, capacity = pool->capacity_bytes;
+        struct weir__room too_much = {.bytes = capacity - 32 * PAGE + 1},
+                          taken_by_others = {.given_bytes = capacity + 1};
+        assert_false(weir__pool_make_room(pool, &too_much));
+        assert_false(weir__pool_make_room(pool, &taken_by_others));
+        assert_int_equal(stats_of(pool).held_bytes, held);
+        struct weir__room room = {.bytes = capacity - 32 * PAGE, .given_bytes = capacity};
+        assert_true(weir__pool_make_room(pool, &room));
+        assert_int_equal(stats_of(pool).held_bytes, 32 * PAGE);
+        assert_int_equal(room.given_bytes, capacity + held - 32 * PAGE);
+        OK(weir_pool_free(pool, live, stream));
+        close_pool(pool);
+    }
+}
+
 static void it_changes_while_other_threads_allocate(void **state) {
     (void)state;
     for (size_t i = 0; i < POLICIES; i++) {
@@ -248,6 +273,7 @@ int main(void) {
         cmocka_unit_test(it_may_rise_above_what_it_was_at_the_start),
         cmocka_unit_test(limits_that_make_no_sense_change_nothing),
         cmocka_unit_test(peaks_count_from_what_is_there),
+        cmocka_unit_test(the_driver_gets_room_only_where_that_can_help),
         cmocka_unit_test(it_changes_while_other_threads_allocate),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
