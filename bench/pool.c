@@ -3,16 +3,14 @@
  * an alloc with its free, with a use on a second stream told between them, from two threads at once, and in a mix of 256 live
  * blocks. And what recording (WEIR_TRACE) adds to a call, of a per-stream pool, which calls no driver here. The device is
  * emulated and its memory addresses only: driver calls cost what they cost here. The recording goes to a file in TMPDIR,
- * else /tmp.
- *
- * Usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY] [--rmm=LIBRARY]   peers/torch.cc and peers/rmm.cc, built
- *        weir-bench-pool --profile-loop NAME               weir alone in one loop for 10 s, for perf to look at */
+ * else /tmp. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/figures.h"
 #include "bench/pool.h"
+#include "tools/options/option_table.h"
 #include "weir/weir.h"
 
 enum { PROBE_STEPS = 100, MOST_STEPS = 40000, RECORDED_STEPS = 4000 };
@@ -225,34 +223,23 @@ struct options {
     const char *json, *torch, *rmm, *loop;
 };
 
-static const char usage[] =
-    "usage: weir-bench-pool [--json=FILE] [--torch=LIBRARY] [--rmm=LIBRARY]\n"
-    "       weir-bench-pool --profile-loop NAME     (10 s of weir alone; a wrong NAME lists them)\n";
+static const struct option table[] = {
+    {"json", "FILE", "the figures as JSON too", OPTION_TEXT(json)},
+    {"torch", "LIBRARY", "peers/torch.cc, built, to measure beside", OPTION_TEXT(torch)},
+    {"rmm", "LIBRARY", "peers/rmm.cc, built, to measure beside", OPTION_TEXT(rmm)},
+    {"profile-loop", "NAME", "only weir alone in one loop for 10 s, for perf to look at; a wrong NAME lists them",
+     OPTION_TEXT(loop)},
+    {"help", NULL, NULL, OPTION_HELP},
+};
 
-/* The value of an option, behind '=' or as the next argument; NULL: it is another one, or has none. */
-static const char *value_of(char **argument, int *at, const char *name) {
-    const size_t length = strlen(name);
-    const char *text = argument[*at];
-    if (strncmp(text, name, length) != 0 || (text[length] != 0 && text[length] != '=')) return NULL;
-    const char *value = text[length] == '=' ? text + length + 1 : argument[++*at];
-    if (value == NULL) --*at;
-    return value != NULL && *value != 0 ? value : NULL;
-}
-
-static int read_options(int count, char **argument, struct options *options) {
-    for (int i = 1; i < count; i++) {
-        const char **const into[] = {&options->json, &options->torch, &options->rmm, &options->loop};
-        static const char *const names[] = {"--json", "--torch", "--rmm", "--profile-loop"};
-        const char *value = NULL;
-        for (size_t name = 0; name < 4 && value == NULL; name++)
-            if (*into[name] == NULL && (value = value_of(argument, &i, names[name])) != NULL) *into[name] = value;
-        if (value != NULL) continue;
-        fprintf(stderr, "weir-bench-pool: '%s' is not known, is given twice, or lacks its value\n%s", argument[i],
-                usage);
-        return 2;
-    }
-    return 0;
-}
+static const struct option_table pool_options = {
+    .program = "weir-bench-pool",
+    .usage = "usage: weir-bench-pool [options]\n"
+             "What a call costs the host, as a multiple of an uncontended mutex pair: weir, per-stream, and peers.\n",
+    .status = "Exit status: 0 measured; 1 failed; 2 bad input.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+};
 
 /* ---- one loop for perf ------------------------------------------------------------------------------------------- */
 
@@ -290,9 +277,8 @@ static int compare(const struct options *options) {
 
 int main(int count, char **argument) {
     struct options options = {0};
-    if (count == 2 && strcmp(argument[1], "--help") == 0) return fputs(usage, stdout) < 0;
-    int status = read_options(count, argument, &options);
-    if (status != 0) return status;
+    int status = options_read(&pool_options, &options, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
     list_rows();
     const struct row *row = options.loop != NULL ? row_named(options.loop) : NULL;
     if (options.loop != NULL && row == NULL) return 2;

@@ -2,9 +2,7 @@
 /* How large a device must be, and what it costs to do with less: weir-replay over many traces, the policy per-stream
  * beside weir's own, under each law of what the driver's memory calls cost. Prints a table beside what PyTorch's
  * allocator needed (baseline.tsv), what weir's own policy reaches of its goals, and how fast the replay itself is.
- *
- * Usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=LIST] [--blind=yes|no] NAME=TRACE ...
- * --laws and --blind (yes) are for the traces that follow them; blind runs are made beside those with a law. A trace that does not say how long work takes is replayed without a clock,
+ * Blind runs are made beside those with a law. A trace that does not say how long work takes is replayed without a clock,
  * once. */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +20,10 @@
 #include "bench/beside.h"
 #include "bench/figures.h"
 #include "bench/replay.h"
+#include "tools/options/option_table.h"
 #include "tools/trace/trace.h"
 
-enum { EXIT_BAD_INPUT = 2, SPEED_RUNS = 5 };
+enum { EXIT_BAD_INPUT = 2, SPEED_RUNS = 5, MOST_JOBS = 64 };
 
 #define SPEED_GOAL_CLOCK    0.5e6 /* operations a second */
 #define SPEED_GOAL_NO_CLOCK 2e6
@@ -32,8 +31,6 @@ enum { EXIT_BAD_INPUT = 2, SPEED_RUNS = 5 };
 
 static struct bench {
     char replay[PATH_MAX];
-    const char *json_path, *baseline_path;
-    unsigned jobs;
     struct subject subjects[MOST_TRACES];
     size_t subject_count;
     struct row rows[MOST_ROWS];
@@ -58,84 +55,95 @@ static int bad(const char *format, ...) {
 
 /* ---- what to do ------------------------------------------------------------------------------------------------- */
 
-static int read_laws(const char *list, bool laws[LAWS]) {
+static struct options {
+    const char *json_path, *baseline_path;
+    unsigned jobs;
+    bool laws[LAWS]; /* of the traces that follow, as the next */
+    const char *blind;
+} settings;
+
+static bool read_laws(const char *list, struct options *options, struct complaint complaint) {
+    bool *laws = options->laws;
     memset(laws, 0, LAWS * sizeof *laws);
     for (const char *at = list; *at != 0;) {
         size_t length = strcspn(at, ","), law = 0;
         while (law < LAWS && (strlen(law_names[law]) != length || strncmp(at, law_names[law], length) != 0)) law++;
-        if (law == LAWS) return bad("--laws=%s: expected some of page, handle, range", list);
+        if (law == LAWS) return complain(complaint, "--laws %.60s: expected some of page, handle, range", list);
         laws[law] = true;
         at += length + (at[length] == ',');
     }
-    return *list != 0 ? 0 : bad("--laws= names none of page, handle, range");
+    return true;
 }
 
-static int add_subject(const char *argument, const struct subject *as) {
-    const char *equals = strchr(argument, '=');
+static const char *const blind_choices[] = {"yes", "no", NULL};
+
+static const struct option table[] = {
+    {"json", "FILE", "where the figures go", OPTION_TEXT(json_path)},
+    {"baseline", "FILE", "what PyTorch's allocator needed (bench/baseline.tsv), to compare with",
+     OPTION_TEXT(baseline_path)},
+    {"jobs", "N", "runs made at a time (default: one a CPU that is online)", OPTION_COUNT(jobs, 1, MOST_JOBS)},
+    {"laws", "LIST", "of the traces that follow: some of page, handle, range (default: all)", OPTION_READ(read_laws),
+     .many = true},
+    {"blind", "yes|no", "of the traces that follow: runs without events too (default yes)",
+     OPTION_CHOICE(blind, blind_choices), .many = true},
+    {"help", NULL, NULL, OPTION_HELP},
+};
+
+static int add_subject(char **words, struct options *options, struct complaint complaint) {
+    const char *word = words[0], *equals = strchr(word, '=');
     struct subject *subject = &bench.subjects[bench.subject_count];
     struct trace trace;
-    char why[512];
-    if (equals == NULL || equals == argument || equals[1] == 0) return bad("'%s' is not NAME=TRACE", argument);
-    if (bench.subject_count == MOST_TRACES) return bad("more than %d traces", MOST_TRACES);
-    if ((size_t)(equals - argument) >= sizeof subject->name) return bad("'%s': the name is too long", argument);
-    if (!trace_read(equals + 1, &trace, why, sizeof why)) return bad("%s", why);
-    snprintf(subject->name, sizeof subject->name, "%.*s", (int)(equals - argument), argument);
+    if (equals == NULL || equals == word || equals[1] == 0)
+        return complain(complaint, "'%.200s' is not NAME=TRACE", word);
+    if (bench.subject_count == MOST_TRACES) return complain(complaint, "more than %d traces", MOST_TRACES);
+    if ((size_t)(equals - word) >= sizeof subject->name)
+        return complain(complaint, "'%.200s': the name is too long", word);
+    if (!trace_read(equals + 1, &trace, complaint.text, complaint.room)) return 0;
+    snprintf(subject->name, sizeof subject->name, "%.*s", (int)(equals - word), word);
     subject->path = equals + 1;
     subject->live_bytes = (double)trace.peak_live_bytes;
     subject->operations = trace.op_count;
-    for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && as->laws[i];
-    subject->blind = trace.has_work && as->blind;
+    for (size_t i = 0; i < LAWS; i++) subject->laws[i] = trace.has_work && options->laws[i];
+    subject->blind = trace.has_work && strcmp(options->blind, "yes") == 0;
     subject->repeats = goal_trace_repeats(&trace);
     subject->steady_from = subject->repeats ? goal_third_of_the_same(&trace) : 3;
     subject->family = goal_family(subject->name, subject->repeats);
     trace_free(&trace);
     bench.subject_count++;
-    return 0;
+    return 1;
 }
 
-static int read_jobs(const char *value) {
-    char *end;
-    long jobs = strtol(value, &end, 10);
-    if (*value == 0 || *end != 0 || jobs < 1 || jobs > 64) return bad("--jobs=%s: expected 1 to 64", value);
-    bench.jobs = (unsigned)jobs;
-    return 0;
+static bool check(struct options *options, struct complaint complaint) {
+    if (options->json_path == NULL) return complain(complaint, "--json=FILE says where the figures go");
+    return bench.subject_count > 0 || complain(complaint, "no NAME=TRACE is given");
 }
 
-static int read_blind(const char *value, bool *blind) {
-    *blind = strcmp(value, "yes") == 0;
-    return *blind || strcmp(value, "no") == 0 ? 0 : bad("--blind=%s: expected yes or no", value);
-}
+static const struct option_table replay_options = {
+    .program = "weir-bench-replay",
+    .usage = "usage: weir-bench-replay --json=FILE [options] NAME=TRACE ...\n"
+             "How large a device must be, and what it costs to do with less: weir-replay over many traces, the policy\n"
+             "per-stream beside weir's own, under each law of what the driver's memory calls cost.\n",
+    .status = "Exit status: 0 measured; 1 failed; 2 bad input.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = add_subject,
+    .check = check,
+};
 
-/* `as`: what holds for the traces that follow. */
-static int read_argument(const char *argument, struct subject *as) {
-    const char *value = strchr(argument, '=') != NULL ? strchr(argument, '=') + 1 : "";
-    if (strncmp(argument, "--laws=", 7) == 0) return read_laws(value, as->laws);
-    if (strncmp(argument, "--blind=", 8) == 0) return read_blind(value, &as->blind);
-    if (strncmp(argument, "--jobs=", 7) == 0) return read_jobs(value);
-    if (strncmp(argument, "--json=", 7) == 0) return *(bench.json_path = value) != 0 ? 0 : bad("--json= needs a file");
-    if (strncmp(argument, "--baseline=", 11) == 0)
-        return *(bench.baseline_path = value) != 0 ? 0 : bad("--baseline= needs a file");
-    if (argument[0] == '-') return bad("unknown option %s", argument);
-    return add_subject(argument, as);
-}
-
-static int read_arguments(int count, char **argument) {
-    struct subject as = {.laws = {true, true, true}, .blind = true};
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    bench.jobs = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
-    for (int i = 1; i < count; i++) {
-        int status = read_argument(argument[i], &as);
-        if (status != 0) return status;
-    }
-    if (bench.json_path == NULL) return bad("--json=FILE says where the figures go");
-    return bench.subject_count > 0 ? 0 : bad("no NAME=TRACE is given");
+static void set_defaults(void) {
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    settings = (struct options){.laws = {true, true, true},
+                                .blind = "yes",
+                                .jobs = cpus < 1           ? 1
+                                        : cpus > MOST_JOBS ? MOST_JOBS
+                                                           : (unsigned)cpus};
 }
 
 static int read_baseline(void) {
     char line[512];
-    FILE *file = bench.baseline_path != NULL ? fopen(bench.baseline_path, "re") : NULL;
-    if (bench.baseline_path == NULL) return 0;
-    if (file == NULL) return bad("%s: %s", bench.baseline_path, strerror(errno));
+    FILE *file = settings.baseline_path != NULL ? fopen(settings.baseline_path, "re") : NULL;
+    if (settings.baseline_path == NULL) return 0;
+    if (file == NULL) return bad("%s: %s", settings.baseline_path, strerror(errno));
     while (fgets(line, sizeof line, file) != NULL && bench.baseline_count < 64) {
         struct baseline *entry = &bench.baseline[bench.baseline_count];
         double live;
@@ -148,7 +156,7 @@ static int read_baseline(void) {
 static struct row *add_row(const struct subject *subject, const char *allocator, const char *law, bool blind) {
     struct row *row = &bench.rows[bench.row_count];
     *row = (struct row){.subject = subject, .allocator = allocator, .law = law, .blind = blind};
-    snprintf(row->json_path, sizeof row->json_path, "%.4000s.%zu", bench.json_path, bench.row_count);
+    snprintf(row->json_path, sizeof row->json_path, "%.4000s.%zu", settings.json_path, bench.row_count);
     bench.row_count++;
     return row;
 }
@@ -244,7 +252,7 @@ static bool run_missing(void) {
     bool good = true;
     struct row *next = next_row(&at);
     while ((good && next != NULL) || running > 0) {
-        while (good && next != NULL && running < bench.jobs) {
+        while (good && next != NULL && running < settings.jobs) {
             good = begin(next);
             running += good;
             next = next_row(&at);
@@ -360,9 +368,10 @@ static bool write_json(double clock_speed, double bare_speed) {
     json_t *json = json_pack("{s:b, s:f, s:f, s:o, s:o, s:o, s:o}", "emulated", 1, "operations_per_s_virtual_clock",
                              clock_speed, "operations_per_s_no_clock", bare_speed, "traces", entries(false), "blind",
                              entries(true), "goals", goals_json(&results), "steady", steady_json(&results));
-    bool written = json != NULL && json_dump_file(json, bench.json_path, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
+    bool written =
+        json != NULL && json_dump_file(json, settings.json_path, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
     json_decref(json);
-    if (!written) fprintf(stderr, "weir-bench-replay: %s can't be written\n", bench.json_path);
+    if (!written) fprintf(stderr, "weir-bench-replay: %s can't be written\n", settings.json_path);
     return written;
 }
 
@@ -484,14 +493,10 @@ static double seconds(void) {
 
 int main(int count, char **argument) {
     double began = seconds();
-    if (count == 2 && strcmp(argument[1], "--help") == 0) {
-        printf("usage: weir-bench-replay --json=FILE [--baseline=FILE] [--jobs=N] [--laws=page,handle,range] "
-               "[--blind=yes|no] NAME=TRACE ...\n");
-        return 0;
-    }
-    int status = read_arguments(count, argument);
-    if (status == 0) status = read_baseline();
-    if (status != 0) return status;
+    set_defaults();
+    int status = options_read(&replay_options, &settings, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
+    if ((status = read_baseline()) != 0) return status;
     if (!beside_path("weir-replay", bench.replay) || access(bench.replay, X_OK) != 0)
         return bad("there is no weir-replay beside this program"), EXIT_FAILURE;
     const struct subject *subject = longest();
@@ -505,7 +510,7 @@ int main(int count, char **argument) {
     printf("replaying %s under the policy latency on 1.5 x the peak:\n", subject->name);
     put_speed("  with the virtual clock", clock_speed, SPEED_GOAL_CLOCK);
     put_speed("  without a clock", bare_speed, SPEED_GOAL_NO_CLOCK);
-    printf("%zu calls of weir-replay, %.0f s; %s\n", bench.calls, seconds() - began, bench.json_path);
+    printf("%zu calls of weir-replay, %.0f s; %s\n", bench.calls, seconds() - began, settings.json_path);
     for (size_t i = 0; i < bench.row_count; i++) json_decref(bench.rows[i].report);
     return EXIT_SUCCESS;
 }

@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "bench/report.h"
+#include "tools/options/option_table.h"
 
-enum { EXIT_BAD_INPUT = 2, MOST_TRACES = 24, MOST_COMMANDS = 32 };
+enum { EXIT_BAD_INPUT = 2, MOST_TRACES = 24, MOST_COMMANDS = 32, MOST_JOBS = 64 };
 
-static struct settings {
+static struct options {
     const char *json, *html, *pool, *from;
     const char *commands[MOST_COMMANDS];
     size_t command_count;
@@ -41,83 +42,94 @@ static int bad(const char *format, ...) {
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* KEY:VERSION:PATH, or KEY:WHY where there is no path. */
-static int read_library(const char *option, const char *value, bool has_path) {
+static bool name_library(const char *option, const char *value, struct options *options, bool has_path,
+                         struct complaint complaint) {
     for (size_t i = 0; i < REPORT_LIBRARIES; i++) {
         const size_t length = strlen(report_libraries[i]);
         if (strncmp(value, report_libraries[i], length) != 0 || value[length] != ':') continue;
         const char *text = value + length + 1, *colon = has_path ? strchr(text, ':') : NULL;
         if (has_path && (colon == NULL || colon[1] == 0)) break;
-        snprintf(settings.versions[i], sizeof settings.versions[i], "%.*s", has_path ? (int)(colon - text) : 255, text);
-        settings.plan.libraries[i] = (struct report_library){has_path ? colon + 1 : NULL, settings.versions[i]};
-        return 0;
+        snprintf(options->versions[i], sizeof options->versions[i], "%.*s", has_path ? (int)(colon - text) : 255, text);
+        options->plan.libraries[i] = (struct report_library){has_path ? colon + 1 : NULL, options->versions[i]};
+        return true;
     }
-    return bad("%s%s: expected torch: or rmm: and %s", option, value, has_path ? "VERSION:PATH" : "a reason");
+    return complain(complaint, "--%s %.200s: expected torch: or rmm: and %s", option, value,
+                    has_path ? "VERSION:PATH" : "a reason");
 }
 
-static int read_jobs(const char *value) {
-    char *end;
-    const long jobs = strtol(value, &end, 10);
-    if (*value == 0 || *end != 0 || jobs < 1 || jobs > 64) return bad("--jobs=%s: expected 1 to 64", value);
-    settings.plan.jobs = (unsigned)jobs;
-    return 0;
+static bool read_library(const char *value, struct options *options, struct complaint complaint) {
+    return name_library("library", value, options, true, complaint);
 }
 
-static int add_command(const char *value) {
-    if (settings.command_count == MOST_COMMANDS) return bad("--command: more than %d", MOST_COMMANDS);
-    settings.commands[settings.command_count++] = value;
-    return 0;
+static bool read_absent(const char *value, struct options *options, struct complaint complaint) {
+    return name_library("absent", value, options, false, complaint);
 }
 
-static int add_trace(const char *argument) {
-    const char *equals = strchr(argument, '=');
-    const size_t index = settings.plan.trace_count;
-    if (argument[0] == '-') return bad("unknown option %s", argument);
-    if (equals == NULL || equals == argument || equals[1] == 0) return bad("'%s' is not NAME=TRACE", argument);
-    if (index == MOST_TRACES) return bad("more than %d traces", MOST_TRACES);
-    if ((size_t)(equals - argument) >= sizeof settings.names[index]) return bad("'%s': the name is too long", argument);
-    snprintf(settings.names[index], sizeof settings.names[index], "%.*s", (int)(equals - argument), argument);
-    settings.traces[index] = (struct report_trace){settings.names[index], equals + 1};
-    settings.plan.trace_count++;
-    return 0;
+static bool add_command(const char *value, struct options *options, struct complaint complaint) {
+    if (options->command_count == MOST_COMMANDS) return complain(complaint, "--command: more than %d", MOST_COMMANDS);
+    options->commands[options->command_count++] = value;
+    return true;
 }
 
-static int read_argument(const char *argument) {
-    const struct {
-        const char *name, **into;
-    } values[] = {{"--json=", &settings.json},
-                  {"--html=", &settings.html},
-                  {"--pool=", &settings.pool},
-                  {"--from=", &settings.from},
-                  {"--profile=", &settings.plan.profile}};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        const size_t length = strlen(values[i].name);
-        if (strncmp(argument, values[i].name, length) != 0) continue;
-        *values[i].into = argument + length;
-        return argument[length] != 0 ? 0 : bad("%s needs a value", values[i].name);
-    }
-    if (strcmp(argument, "--quick") == 0) return settings.plan.quick = true, 0;
-    if (strncmp(argument, "--jobs=", 7) == 0) return read_jobs(argument + 7);
-    if (strncmp(argument, "--command=", 10) == 0) return add_command(argument + 10);
-    if (strncmp(argument, "--library=", 10) == 0) return read_library("--library=", argument + 10, true);
-    if (strncmp(argument, "--absent=", 9) == 0) return read_library("--absent=", argument + 9, false);
-    return add_trace(argument);
+static const struct option table[] = {
+    {"html", "FILE", "where the page goes", OPTION_TEXT(html)},
+    {"json", "FILE", "where the figures go", OPTION_TEXT(json)},
+    {"pool", "FILE", "what weir-bench-pool --json wrote", OPTION_TEXT(pool)},
+    {"from", "FILE", "the page once more, of a file of figures", OPTION_TEXT(from)},
+    {"library", "NAME:VERSION:PATH", "torch or rmm: a library with the functions of peers/peer.h",
+     OPTION_READ(read_library), .many = true},
+    {"absent", "NAME:WHY", "torch or rmm: there is none", OPTION_READ(read_absent), .many = true},
+    {"command", "TEXT", "again for each: what the page says made it", OPTION_READ(add_command), .many = true},
+    {"profile", "NAME", "the emulated machine (default: each trace's)", OPTION_TEXT(plan.profile)},
+    {"quick", NULL, "few device sizes, and scans that bisect only", OPTION_FLAG(plan.quick)},
+    {"jobs", "N", "runs made at a time (default: one a CPU that is online)", OPTION_COUNT(plan.jobs, 1, MOST_JOBS)},
+    {"help", NULL, NULL, OPTION_HELP},
+};
+
+static int add_trace(char **words, struct options *options, struct complaint complaint) {
+    const char *word = words[0], *equals = strchr(word, '=');
+    const size_t index = options->plan.trace_count;
+    if (equals == NULL || equals == word || equals[1] == 0)
+        return complain(complaint, "'%.200s' is not NAME=TRACE", word);
+    if (index == MOST_TRACES) return complain(complaint, "more than %d traces", MOST_TRACES);
+    if ((size_t)(equals - word) >= sizeof options->names[index])
+        return complain(complaint, "'%.200s': the name is too long", word);
+    snprintf(options->names[index], sizeof options->names[index], "%.*s", (int)(equals - word), word);
+    options->traces[index] = (struct report_trace){options->names[index], equals + 1};
+    options->plan.trace_count++;
+    return 1;
 }
 
-static int read_arguments(int count, char **argument) {
+static bool check(struct options *options, struct complaint complaint) {
+    const bool traces = options->plan.trace_count > 0;
+    if (options->html == NULL) return complain(complaint, "--html=FILE says where the page goes");
+    if (options->from != NULL)
+        return !traces || complain(complaint, "--from makes a page of what was measured before: no traces");
+    if (options->json == NULL || options->pool == NULL)
+        return complain(complaint, "--json=FILE and --pool=FILE are needed");
+    return traces || complain(complaint, "no NAME=TRACE is given");
+}
+
+static const struct option_table report_options = {
+    .program = "weir-bench-report",
+    .usage =
+        "usage: weir-bench-report --json=FILE --html=FILE --pool=FILE [options] NAME=TRACE ...\n"
+        "       weir-bench-report --from=FILE --html=FILE [--json=FILE]\n"
+        "Allocators beside each other: the devices that traces need under each, what it costs to do with less, and\n"
+        "what their calls cost the host.\n",
+    .status = "Exit status: 0 measured; 1 failed; 2 bad input.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = add_trace,
+    .check = check,
+};
+
+static void set_defaults(struct options *options) {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    settings.plan.traces = settings.traces;
-    settings.plan.jobs = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
+    options->plan.traces = options->traces;
+    options->plan.jobs = cpus < 1 ? 1 : cpus > MOST_JOBS ? MOST_JOBS : (unsigned)cpus;
     for (size_t i = 0; i < REPORT_LIBRARIES; i++)
-        settings.plan.libraries[i] = (struct report_library){NULL, "it was not asked for"};
-    for (int i = 1; i < count; i++) {
-        const int status = read_argument(argument[i]);
-        if (status != 0) return status;
-    }
-    if (settings.html == NULL) return bad("--html=FILE says where the page goes");
-    if (settings.from != NULL)
-        return settings.plan.trace_count == 0 ? 0 : bad("--from makes a page of what was measured before: no traces");
-    if (settings.json == NULL || settings.pool == NULL) return bad("--json=FILE and --pool=FILE are needed");
-    return settings.plan.trace_count > 0 ? 0 : bad("no NAME=TRACE is given");
+        options->plan.libraries[i] = (struct report_library){NULL, "it was not asked for"};
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -245,15 +257,9 @@ static void print_summary(const json_t *report) {
 }
 
 int main(int count, char **argument) {
-    if (count == 2 && strcmp(argument[1], "--help") == 0) {
-        printf("usage: weir-bench-report --json=FILE --html=FILE --pool=FILE [--quick] [--jobs=N] "
-               "[--library=NAME:VERSION:PATH]\n"
-               "                         [--absent=NAME:WHY] [--command=TEXT] NAME=TRACE ...\n"
-               "       weir-bench-report --from=FILE --html=FILE [--json=FILE]\n");
-        return 0;
-    }
-    const int status = read_arguments(count, argument);
-    if (status != 0) return status;
+    set_defaults(&settings);
+    const int status = options_read(&report_options, &settings, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
     json_t *report = settings.from != NULL ? read_report() : measure();
     if (report == NULL) return settings.from != NULL ? EXIT_BAD_INPUT : EXIT_FAILURE;
     report_sum(report);

@@ -146,9 +146,9 @@ static void bad_input_is_refused_by_name(void **state) {
         {"--html=b --from=pool.json", "pool.json is no report: \"report\" is not \"weir-bench 1\""},
         {"--html=b --from=small.trace", "small.trace, line 1: "},
         {"--html=b --from=report.json small=small.trace", "--from makes a page"},
-        {"--html=b --library=cub:1:x", "--library=cub:1:x: expected torch: or rmm: and VERSION:PATH"},
-        {"--html=b --library=rmm:1", "--library=rmm:1: expected torch: or rmm: and VERSION:PATH"},
-        {"--html=b --jobs=0", "--jobs=0: expected 1 to 64"},
+        {"--html=b --library=cub:1:x", "--library cub:1:x: expected torch: or rmm: and VERSION:PATH"},
+        {"--html=b --library=rmm:1", "--library rmm:1: expected torch: or rmm: and VERSION:PATH"},
+        {"--html=b --jobs=0", "--jobs 0: expected a whole number from 1 to 64"},
         {"--html=b --fast", "unknown option --fast"},
         {"--html=b small", "'small' is not NAME=TRACE"},
     };

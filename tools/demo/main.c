@@ -8,7 +8,6 @@
 
 #include "tools/demo/child.h"
 #include "tools/demo/session.h"
-#include "weir/weir.h"
 
 #define AMPLE_BYTES ((size_t)4 << 30) /* a device on which all that is wanted can be had; costs nothing until used */
 /* Live bytes are the same under any policy; this one takes pages only when no stream's idle memory can be waited for, so
@@ -230,8 +229,8 @@ static bool write_json(const struct session *session) {
     errno = ENOMEM;
     bool written = report && json_dump_file(report, path, JSON_INDENT(2)) == 0;
     if (!written) file_failed(path);
-    if (written && also && json_dump_file(report, also, JSON_INDENT(2)) != 0) written = file_failed(also);
-    if (written && session->options->json && !also) {
+    if (written && also && *also && json_dump_file(report, also, JSON_INDENT(2)) != 0) written = file_failed(also);
+    if (written && also && !*also) {
         json_dumpf(report, stdout, JSON_INDENT(2));
         putchar('\n');
     }
@@ -275,16 +274,11 @@ static int end_by_signal(int number) {
 }
 
 int main(int argc, char **argv) {
-    struct demo_options options;
+    struct options options = {0};
     static struct session session;
     char message[DEMO_MESSAGE_ROOM];
-    if (demo_options_parse(&options, argc, argv, message, sizeof message) != 0) {
-        fprintf(stderr, "weir-demo: %s\n", message);
-        return 2;
-    }
-    if (options.help) demo_options_help(stdout);
-    if (options.version) printf("weir-demo %s\n", WEIR_VERSION_STRING);
-    if (options.help || options.version) return 0;
+    const int answered = options_read(&demo_options, &options, argc, argv);
+    if (answered != OPTIONS_GO_ON) return answered;
     child_watch_signals();
     if (!session_open(&session, &options, message)) {
         fprintf(stderr, "weir-demo: %s\n", message);

@@ -97,11 +97,11 @@ static bool make_folders(char *path) {
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-bool session_open(struct session *session, const struct demo_options *options, char *message) {
+bool session_open(struct session *session, const struct options *options, char *message) {
     char folder[PATH_MAX];
     *session = (struct session){.options = options};
     session->began = session_seconds(session);
-    session->say = options->json && !options->json_path ? stderr : stdout;
+    session->say = options->json_path && !*options->json_path ? stderr : stdout;
     session->live = isatty(fileno(session->say)) == 1;
     if (!folder_of_program(folder)) {
         return sentence(message, "cannot find the folder of weir-demo: /proc/self/exe: %s", strerror(errno));

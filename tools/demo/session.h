@@ -13,7 +13,7 @@
 #include "tools/demo/options.h"
 
 struct session {
-    const struct demo_options *options;
+    const struct options *options;
     char train[PATH_MAX], replay[PATH_MAX], config[PATH_MAX], out[PATH_MAX];
     FILE *say; /* where progress goes: standard output, or error when the JSON goes to the former */
     bool live; /* `say` is a terminal: a line is written again and again */
@@ -25,7 +25,7 @@ struct session {
 };
 
 /* Finds programs and configuration, makes the folder. Gives false with a sentence. */
-bool session_open(struct session *session, const struct demo_options *options, char *message);
+bool session_open(struct session *session, const struct options *options, char *message);
 void session_close(struct session *session);
 double session_seconds(const struct session *session);
 

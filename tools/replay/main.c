@@ -11,7 +11,6 @@
 #include "machine.h"
 #include "terminal.h"
 #include "tools/trace/output.h"
-#include "weir/weir.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
@@ -215,24 +214,22 @@ static int replay(struct options *options, const struct trace *trace) {
     return status;
 }
 
-int main(int count, char **argument) {
-    struct options options;
+static int run(struct options *options) {
     struct trace trace;
     char why[512];
-    int status = EXIT_SUCCESS;
+    if (overwrites(options, why, sizeof why) || !trace_read(options->trace_path, &trace, why, sizeof why))
+        return say(why, EXIT_BAD_INPUT);
+    const int status = replay(options, &trace);
+    trace_free(&trace);
+    return status;
+}
+
+int main(int count, char **argument) {
+    struct options options;
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
-    if (!options_read(&options, count, argument, why, sizeof why)) {
-        status = say(why, EXIT_BAD_INPUT);
-    } else if (options.help) {
-        options_help(stdout);
-    } else if (options.version) {
-        printf("weir-replay %s\n", weir_version());
-    } else if (overwrites(&options, why, sizeof why) || !trace_read(options.trace_path, &trace, why, sizeof why)) {
-        status = say(why, EXIT_BAD_INPUT);
-    } else {
-        status = replay(&options, &trace);
-        trace_free(&trace);
-    }
+    options_default(&options);
+    int status = options_read(&replay_options, &options, count, argument);
+    if (status == OPTIONS_GO_ON) status = run(&options);
     options_free(&options);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     return status == EXIT_SUCCESS ? say("standard output can't be written", EXIT_FAILURE) : status;

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "run.h"
+#include "tools/options/option_table.h"
 #include "tools/plugin/plugin.h"
 
 #define RATIO_ONE        UINT64_C(1000000)
@@ -19,15 +19,15 @@
 
 struct options {
     const char *trace_path;
-    const char *policy, *law;
-    const char *profile;   /* NULL: the trace's, else gh200 */
-    size_t capacity_bytes; /* 0: by ratio */
+    const char *policy, *law; /* NULL until all is read: not given */
+    const char *profile;      /* NULL: the trace's, else gh200 */
+    size_t capacity_bytes;    /* 0: by ratio */
     uint64_t capacity_ratio;
     uint64_t honest;            /* the slowdown that is still good; 0: not asked */
     uint64_t curve[CURVE_MOST]; /* ratios, ascending */
     size_t curve_count;         /* 0: not asked */
     enum replay_clock clock;
-    bool capacity_given, scan, coarse, blind, deterministic, as_recorded, help, version;
+    bool capacity_given, scan, coarse, blind, deterministic, as_recorded;
     const char *json_path;          /* "": standard output; NULL: no JSON */
     const char *timeline_path;      /* NULL: none */
     const char *timeline_text_path; /* "": standard output; NULL: none */
@@ -36,10 +36,10 @@ struct options {
     unsigned jobs, steady_from;
 };
 
-/* Gives: false with one sentence in `why` about what is wrong; `options` is to be freed all the same. */
-bool options_read(struct options *options, int count, char **argument, char *why, size_t room);
-void options_free(struct options *options);
-void options_help(FILE *out);
+extern const struct option_table replay_options;
+
+void options_default(struct options *options);
+void options_free(struct options *options); /* whatever was read */
 
 /* Takes what --as-recorded asks for from the `# recorded` comment. False with a sentence: it does not say it. */
 bool options_as_recorded(struct options *options, const struct trace *trace, char *why, size_t room);

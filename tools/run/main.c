@@ -179,13 +179,11 @@ static FILE *open_json(const char *path) {
 }
 
 int main(int count, char **argument) {
-    struct options options;
+    struct options options = {0};
     char why[400];
     FILE *json = NULL;
-    if (!options_read(&options, count, argument, why, sizeof why)) return say(why, EXIT_BAD_INPUT);
-    if (options.help) options_help(stdout);
-    if (options.version) printf("weir-run %s\n", weir_version());
-    if (options.help || options.version) return EXIT_SUCCESS;
+    const int answered = options_read(&run_options, &options, count, argument);
+    if (answered != OPTIONS_GO_ON) return answered;
     if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : open_json(options.json_path);
     if (options.json_path != NULL && json == NULL) {
         snprintf(why, sizeof why, "--json %.200s: %s", options.json_path, strerror(errno));

@@ -11,6 +11,7 @@
 #include "convert.h"
 #include "device/error.h"
 #include "output.h"
+#include "tools/options/option_table.h"
 
 enum { EXIT_BAD_INPUT = 2, LONGEST_SENTENCE = 1000 };
 
@@ -24,36 +25,80 @@ struct options {
     bool iterations;
 };
 
-static const char usage[] =
-    "usage: weir-trace convert INPUT... [-o FILE] [options]\n"
-    "Makes a trace of what another program logged. What an input is, its content says; it may be plain, gzip or zstd;\n"
-    "- is standard input. Either one of\n"
-    "\n"
-    "    a pickle                                            a PyTorch memory snapshot, or one of weir's\n"
-    "    JSON                                                a PyTorch profiler's trace, with profile_memory=True\n"
-    "    Thread, Time, Action, Pointer, Size, Stream         a log of RMM's logging resource adaptor\n"
-    "    op, id, size, stream, time_us                       memory events, as of a PyTorch snapshot\n"
-    "    id, lower, upper, size                              lifetimes, as solvers of placement take them\n"
-    "\n"
-    "or a profiler's tables together, the first of them alone if need be:\n"
-    "\n"
-    "    op, id, size, thread, time_us                       memory events\n"
-    "    launch_us, thread, stream, gpu_dur_us [, kind, gpu_start_us]    the device's work\n"
-    "    call, thread, time_us                               the host's calls\n"
-    "\n"
-    "  -o FILE               the trace; compressed as FILE ends (.gz, .zst); default -, standard output\n"
-    "  --iterations          mark what repeats to the end of the log, where something does\n"
-    "  --live-before BYTES   were live before, and the log has no lines of them (as 4G)\n"
-    "  --device N            of a snapshot or profiler's trace of several devices; default the one with most events\n"
-    "  --json[=FILE]         what was read, as JSON; without FILE on standard output (then -o is needed)\n"
-    "  --help\n"
-    "\n"
-    "docs/convert.md says what becomes of what. Exit status: 0 done; 1 failed; 2 bad input.\n";
-
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"-o", "--live-before", "--device", "--json", "--iterations", "--help"};
-enum { OUT, LIVE_BEFORE, DEVICE, JSON, ITERATIONS, HELP, NAME_COUNT };
+static bool read_live_before(const char *value, struct options *options, struct complaint complaint) {
+    if (weir__parse_bytes(value, &options->live_before_bytes) && options->live_before_bytes <= TRACE_MOST_BYTES)
+        return true;
+    return complain(complaint, "--live-before %.60s: expected bytes, as 4096614400 or 3.8G, at most 2^50", value);
+}
+
+static const struct option table[] = {
+    {"output", "FILE", "the trace; compressed as FILE ends (.gz, .zst); default -, standard output",
+     OPTION_TEXT(out_path), .letter = 'o'},
+    {"iterations", NULL, "mark what repeats to the end of the log, where something does", OPTION_FLAG(iterations)},
+    {"live-before", "BYTES", "were live before, and the log has no lines of them (as 4G)",
+     OPTION_READ(read_live_before)},
+    {"device", "N", "of a snapshot or profiler's trace of several devices; default the one with most events",
+     OPTION_COUNT(device, 0, CONVERT_MOST_DEVICES - 1)},
+    {"json", "FILE", "what was read, as JSON; without FILE on standard output (then -o is needed)",
+     OPTION_OUTPUT(json_path)},
+    {"help", NULL, NULL, OPTION_HELP},
+};
+
+static int take_input(char **words, struct options *options, struct complaint complaint) {
+    if (options->input_count == CONVERT_MOST_INPUTS)
+        return complain(complaint, "'%.200s' is one input too many: at most %d go together", words[0],
+                        CONVERT_MOST_INPUTS);
+    options->inputs[options->input_count++] = words[0];
+    return 1;
+}
+
+/* Both outputs of each input. */
+static bool check_overwrites(const struct options *options, struct complaint complaint) {
+    const bool json = options->json_path != NULL && options->json_path[0] != '\0';
+    for (size_t i = 0; i < options->input_count; i++) {
+        const char *input = options->inputs[i];
+        if (output_is_input(options->out_path, input))
+            return complain(complaint, "-o %.200s would overwrite the input %.200s", options->out_path, input);
+        if (json && output_is_input(options->json_path, input))
+            return complain(complaint, "--json=%.200s would overwrite the input %.200s", options->json_path, input);
+    }
+    return true;
+}
+
+static bool check(struct options *options, struct complaint complaint) {
+    if (options->input_count == 0) return complain(complaint, "no input is given (--help says what there is)");
+    if (options->json_path != NULL && options->json_path[0] == '\0' && strcmp(options->out_path, "-") == 0)
+        return complain(complaint,
+                        "--json and the trace can't both go to standard output: give --json=FILE or -o FILE");
+    return check_overwrites(options, complaint);
+}
+
+static const struct option_table convert_options = {
+    .program = "weir-trace convert",
+    .usage =
+        "usage: weir-trace convert INPUT... [-o FILE] [options]\n"
+        "Makes a trace of what another program logged. What an input is, its content says; it may be plain, gzip or\n"
+        "zstd; - is standard input. Either one of\n"
+        "\n"
+        "    a pickle                                            a PyTorch memory snapshot, or one of weir's\n"
+        "    JSON                                                a PyTorch profiler's trace, with profile_memory=True\n"
+        "    Thread, Time, Action, Pointer, Size, Stream         a log of RMM's logging resource adaptor\n"
+        "    op, id, size, stream, time_us                       memory events, as of a PyTorch snapshot\n"
+        "    id, lower, upper, size                              lifetimes, as solvers of placement take them\n"
+        "\n"
+        "or a profiler's tables together, the first of them alone if need be:\n"
+        "\n"
+        "    op, id, size, thread, time_us                       memory events\n"
+        "    launch_us, thread, stream, gpu_dur_us [, kind, gpu_start_us]    the device's work\n"
+        "    call, thread, time_us                               the host's calls\n",
+    .status = "docs/convert.md says what becomes of what. Exit status: 0 done; 1 failed; 2 bad input.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = take_input,
+    .check = check,
+};
 
 static int bad(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int bad(const char *format, ...) {
@@ -64,98 +109,6 @@ static int bad(const char *format, ...) {
     fprintf(stderr, "\n");
     va_end(arguments);
     return EXIT_BAD_INPUT;
-}
-
-static int find_name(const char *argument, size_t length) {
-    for (int i = 0; i < NAME_COUNT; i++)
-        if (strlen(names[i]) == length && strncmp(argument, names[i], length) == 0) return i;
-    return NAME_COUNT;
-}
-
-static int unknown(const char *argument) {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
-    const char *nearest = weir__nearest(name, names, NAME_COUNT);
-    if (nearest == NULL) return bad("unknown option %s (--help lists them)", name);
-    return bad("unknown option %s; did you mean %s?", name, nearest);
-}
-
-static int set_device(const char *value, struct options *options) {
-    char *end;
-    const long device = strtol(value, &end, 10);
-    if (value[0] < '0' || value[0] > '9' || *end != '\0' || device >= CONVERT_MOST_DEVICES)
-        return bad("--device %.60s: expected a device's number, from 0 to %d", value, CONVERT_MOST_DEVICES - 1);
-    options->device = (int)device;
-    return -1;
-}
-
-static int set_option(int name, const char *value, struct options *options) {
-    switch (name) {
-    case OUT:
-        options->out_path = value;
-        return value[0] != '\0' ? -1 : bad("-o needs a file's name");
-    case LIVE_BEFORE:
-        if (!weir__parse_bytes(value, &options->live_before_bytes) || options->live_before_bytes > TRACE_MOST_BYTES)
-            return bad("--live-before %.60s: expected bytes, as 4096614400 or 3.8G, at most 2^50", value);
-        return -1;
-    case DEVICE:
-        return set_device(value, options);
-    case JSON:
-        options->json_path = value != NULL ? value : "";
-        return -1;
-    case ITERATIONS:
-        options->iterations = true;
-        return -1;
-    default:
-        fputs(usage, stdout);
-        return 0;
-    }
-}
-
-static int add_input(const char *path, struct options *options) {
-    if (options->input_count == CONVERT_MOST_INPUTS)
-        return bad("'%.200s' is one input too many: at most %d go together", path, CONVERT_MOST_INPUTS);
-    options->inputs[options->input_count++] = path;
-    return -1;
-}
-
-/* -1: go on; else the exit status. */
-static int read_argument(int count, char **argument, int *at, struct options *options) {
-    const char *text = argument[*at];
-    if (text[0] != '-' || text[1] == '\0') return add_input(text, options);
-    const size_t length = strcspn(text, "=");
-    const char *value = text[length] == '=' ? text + length + 1 : NULL;
-    const int name = find_name(text, length);
-    if (name == NAME_COUNT) return unknown(text);
-    const bool takes_value = name == OUT || name == LIVE_BEFORE || name == DEVICE;
-    if (takes_value && value == NULL && *at + 1 < count) value = argument[++*at];
-    if (takes_value && value == NULL) return bad("%s needs a value", names[name]);
-    if (!takes_value && name != JSON && value != NULL) return bad("%s takes no value", names[name]);
-    return set_option(name, value, options);
-}
-
-/* Both outputs of each input. */
-static bool overwrites(const struct options *options) {
-    const bool json = options->json_path != NULL && options->json_path[0] != '\0';
-    for (size_t i = 0; i < options->input_count; i++) {
-        if (output_is_input(options->out_path, options->inputs[i]))
-            return bad("-o %.200s would overwrite the input %.200s", options->out_path, options->inputs[i]), true;
-        if (json && output_is_input(options->json_path, options->inputs[i]))
-            return bad("--json=%.200s would overwrite the input %.200s", options->json_path, options->inputs[i]), true;
-    }
-    return false;
-}
-
-static int read_options(int count, char **argument, struct options *options) {
-    for (int i = 1; i < count; i++) {
-        const int status = read_argument(count, argument, &i, options);
-        if (status >= 0) return status;
-    }
-    if (options->input_count == 0) return bad("no input is given (--help says what there is)");
-    if (options->json_path != NULL && options->json_path[0] == '\0' && strcmp(options->out_path, "-") == 0)
-        return bad("--json and the trace can't both go to standard output: give --json=FILE or -o FILE");
-    if (overwrites(options)) return EXIT_BAD_INPUT;
-    return -1;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------- */
@@ -303,8 +256,8 @@ static bool read_inputs(struct conversion *conversion, const struct options *opt
 int weir_trace_convert(int count, char **argument) {
     struct options options = {.out_path = "-", .device = CONVERT_ANY_DEVICE};
     char why[LONGEST_SENTENCE];
-    int status = read_options(count, argument, &options);
-    if (status >= 0) return status;
+    int status = options_read(&convert_options, &options, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
     struct conversion *conversion = calloc(1, sizeof *conversion);
     if (conversion == NULL) return bad("no host memory"), EXIT_FAILURE;
     if (read_inputs(conversion, &options, why, sizeof why)) {

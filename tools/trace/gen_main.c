@@ -8,18 +8,18 @@
 #include <sys/stat.h>
 
 #include "commands.h"
-#include "device/error.h"
 #include "gen_families.h"
+#include "tools/options/option_table.h"
 
 enum { DONE, FAILED, BAD_INPUT };
 
-struct request {
+struct options {
     const struct gen_family *family; /* NULL: none yet */
     bool suite, list, help;
     const char *directory; /* of the suite */
     const char *output;    /* "-": standard output */
     uint64_t seed;
-    bool seed_given;
+    bool seed_given, sets;
     const char *iters;            /* as given; NULL: the family's */
     struct gen_settings settings; /* of the family */
 };
@@ -35,6 +35,74 @@ static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
     return BAD_INPUT;
 }
 
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static bool read_seed(const char *value, struct options *options, struct complaint complaint) {
+    options->seed_given = true;
+    return option_read_count("seed", value, 0, UINT64_MAX, &options->seed, complaint);
+}
+
+static bool read_set(const char *value, struct options *options, struct complaint complaint) {
+    char why[256];
+    options->sets = true;
+    if (options->family == NULL) return complain(complaint, "--set belongs to a family, which comes first");
+    if (gen_settings_set(&options->settings, value, why, sizeof why)) return true;
+    return complain(complaint, "%s: %s", options->family->name, why);
+}
+
+static const struct option table[] = {
+    {"seed", "N", "what is random: tokens of an expert, lengths (default 1)", OPTION_READ(read_seed)},
+    {"iters", "N", "steps; the same as --set iters=N", OPTION_TEXT(iters)},
+    {"set", "KEY=VALUE ...", "parameters; weir-trace gen FAMILY --help shows the family's values",
+     OPTION_READ(read_set), .many = true},
+    {"output", "FILE", "compressed as the name ends, .gz or .zst (default -: standard output)", OPTION_TEXT(output),
+     .letter = 'o'},
+    {"list", NULL, "the families", OPTION_FLAG(list)},
+    {"help", NULL, NULL, OPTION_FLAG(help)},
+};
+
+static bool read_family(const char *name, struct options *options, struct complaint complaint) {
+    const char *nearest;
+    options->family = gen_family_find(name, &nearest);
+    if (options->family == NULL && nearest != NULL)
+        return complain(complaint, "no family '%.60s'; did you mean %s?", name, nearest);
+    if (options->family == NULL) return complain(complaint, "no family '%.60s' (--list shows them)", name);
+    gen_settings_start(&options->settings, options->family->model, options->family->settings);
+    return true;
+}
+
+/* A family; "suite" and its directory; another KEY=VALUE of --set. */
+static int take_word(char **words, struct options *options, struct complaint complaint) {
+    const char *word = words[0];
+    if (options->sets && strchr(word, '=') != NULL) return read_set(word, options, complaint);
+    if (options->suite && options->directory == NULL) return options->directory = word, 1;
+    if (options->suite || options->family != NULL) return complain(complaint, "'%.60s' is one argument too many", word);
+    if (strcmp(word, "suite") == 0) return options->suite = true;
+    return read_family(word, options, complaint);
+}
+
+static bool check(struct options *options, struct complaint complaint) {
+    if (options->help || options->list) return true;
+    if (!options->suite) return options->family != NULL || complain(complaint, "no family given (--list shows them)");
+    if (options->directory == NULL) return complain(complaint, "suite needs a directory");
+    if (options->seed_given) return complain(complaint, "the suite has its own seeds");
+    return strcmp(options->output, "-") == 0 || complain(complaint, "the suite goes to its directory, not to -o");
+}
+
+static const struct option_table gen_options = {
+    .program = "weir-trace gen",
+    .usage = "usage: weir-trace gen FAMILY [--seed N] [--iters N] [--set KEY=VALUE ...] [-o FILE]\n"
+             "       weir-trace gen suite DIR [--iters N]    traces of all families; SEEDS.txt says how to make each\n"
+             "       weir-trace gen --list\n"
+             "The trace of modelled training steps: what one GPU of the job asks of an allocator, and when a freed\n"
+             "block may be used again. The same seed gives the same trace.\n",
+    .status = "Exit status: 0 done, 1 failed, 2 bad input.\n\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = take_word,
+    .check = check,
+};
+
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
 static void put_families(FILE *to) {
@@ -47,23 +115,11 @@ static void put_parameters(enum gen_model model, const char *changes, FILE *to) 
     gen_settings_help(&settings, to);
 }
 
-static int help(const struct request *request) {
-    printf(
-        "usage: weir-trace gen FAMILY [--seed N] [--iters N] [--set KEY=VALUE ...] [-o FILE]\n"
-        "       weir-trace gen suite DIR [--iters N]\n"
-        "       weir-trace gen --list\n"
-        "The trace of modelled training steps: what one GPU of the job asks of an allocator, and when a freed block\n"
-        "may be used again. The same seed gives the same trace.\n\n"
-        "  --seed N          what is random: tokens of an expert, lengths (default 1)\n"
-        "  --iters N         steps; the same as --set iters=N\n"
-        "  --set KEY=VALUE   one parameter or several; weir-trace gen FAMILY --help shows the family's values\n"
-        "  -o, --output FILE compressed as the name ends, .gz or .zst (default -: standard output)\n"
-        "  --list            the families\n"
-        "  suite DIR         %zu traces of all families, and SEEDS.txt, which says how to make each\n\n",
-        gen_suite_count);
-    if (request->family != NULL) {
-        printf("parameters of %s (%s):\n", request->family->name, request->family->text);
-        put_parameters(request->family->model, request->family->settings, stdout);
+static int help(const struct gen_family *family) {
+    options_help(&gen_options, stdout);
+    if (family != NULL) {
+        printf("parameters of %s (%s):\n", family->name, family->text);
+        put_parameters(family->model, family->settings, stdout);
         return DONE;
     }
     printf("parameters of the mixtures of experts (moe-*):\n");
@@ -73,141 +129,44 @@ static int help(const struct request *request) {
     return DONE;
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
-
-static int set(struct request *request, const char *assignment) {
-    char why[256];
-    if (request->family == NULL) return refuse("--set belongs to a family, which comes first");
-    if (gen_settings_set(&request->settings, assignment, why, sizeof why)) return DONE;
-    return refuse("%s: %s", request->family->name, why);
-}
-
-static int set_iters(struct request *request, const char *value) {
-    request->iters = value;
-    return DONE;
-}
-
-static int set_seed(struct request *request, const char *value) {
-    char *end;
-    errno = 0;
-    unsigned long long seed = strtoull(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || *value == '-')
-        return refuse("--seed is '%.60s', expected a whole number from 0 to %" PRIu64, value, UINT64_MAX);
-    request->seed = seed;
-    request->seed_given = true;
-    return DONE;
-}
-
-static int set_output(struct request *request, const char *value) {
-    request->output = value;
-    return DONE;
-}
-
-static const struct option {
-    const char *name;
-    int (*apply)(struct request *request, const char *value);
-} options[] = {
-    {"--seed", set_seed}, {"--iters", set_iters}, {"--set", set}, {"--output", set_output}, {"-o", set_output}};
-enum { OPTIONS = sizeof options / sizeof *options };
-
-static int unknown_option(const char *word) {
-    const char *names[OPTIONS + 2] = {"--list", "--help"};
-    for (int i = 0; i < OPTIONS; i++) names[i + 2] = options[i].name;
-    const char *nearest = weir__nearest(word, names, OPTIONS + 2);
-    if (nearest != NULL) return refuse("unknown option '%.60s'; did you mean %s?", word, nearest);
-    return refuse("unknown option '%.60s' (--help lists them)", word);
-}
-
-/* "--name value" or "--name=value"; *at moves past what was taken. After --set more assignments may follow. */
-static int take_option(struct request *request, int count, char **argument, int *at) {
-    const char *word = argument[*at], *equals = strchr(word, '=');
-    const size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
-    for (int i = 0; i < OPTIONS; i++) {
-        if (strlen(options[i].name) != length || strncmp(word, options[i].name, length) != 0) continue;
-        const char *value = equals != NULL ? equals + 1 : *at + 1 < count ? argument[++*at] : "";
-        if (*value == '\0') return refuse("%s needs a value", options[i].name);
-        int status = options[i].apply(request, value);
-        while (status == DONE && options[i].apply == set && *at + 1 < count && argument[*at + 1][0] != '-')
-            status = set(request, argument[++*at]);
-        return status;
-    }
-    return unknown_option(word);
-}
-
-static int take_name(struct request *request, const char *word) {
-    const char *nearest;
-    if (request->suite && request->directory == NULL) {
-        request->directory = word;
-        return DONE;
-    }
-    if (request->suite || request->family != NULL) return refuse("'%.60s' is one argument too many", word);
-    if (strcmp(word, "suite") == 0) {
-        request->suite = true;
-        return DONE;
-    }
-    request->family = gen_family_find(word, &nearest);
-    if (request->family == NULL && nearest != NULL) return refuse("no family '%.60s'; did you mean %s?", word, nearest);
-    if (request->family == NULL) return refuse("no family '%.60s' (--list shows them)", word);
-    gen_settings_start(&request->settings, request->family->model, request->family->settings);
-    return DONE;
-}
-
-static int parse(struct request *request, int count, char **argument) {
-    *request = (struct request){.output = "-", .seed = 1};
-    for (int i = 1; i < count; i++) {
-        const char *word = argument[i];
-        int status = DONE;
-        if (strcmp(word, "--list") == 0)
-            request->list = true;
-        else if (strcmp(word, "--help") == 0)
-            request->help = true;
-        else if (word[0] == '-')
-            status = take_option(request, count, argument, &i);
-        else
-            status = take_name(request, word);
-        if (status != DONE) return status;
-    }
-    return DONE;
-}
-
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
 /* --iters is there before or after the family, and for the suite. */
-static int apply_iters(const struct request *request, struct gen_settings *settings) {
+static int apply_iters(const struct options *options, struct gen_settings *settings) {
     char assignment[96], why[256];
-    if (request->iters == NULL) return DONE;
-    snprintf(assignment, sizeof assignment, "iters=%.80s", request->iters);
+    if (options->iters == NULL) return DONE;
+    snprintf(assignment, sizeof assignment, "iters=%.80s", options->iters);
     return gen_settings_set(settings, assignment, why, sizeof why) ? DONE : refuse("%s", why);
 }
 
-static int make_one(struct request *request) {
+static int make_one(struct options *options) {
     struct gen_figures figures;
     char why[512];
-    if (apply_iters(request, &request->settings) != DONE) return BAD_INPUT;
-    if (!gen_settings_check(&request->settings, why, sizeof why)) return refuse("%s", why);
-    int status = gen_family_write(request->family, request->seed, &request->settings, request->output, &figures, why,
+    if (apply_iters(options, &options->settings) != DONE) return BAD_INPUT;
+    if (!gen_settings_check(&options->settings, why, sizeof why)) return refuse("%s", why);
+    int status = gen_family_write(options->family, options->seed, &options->settings, options->output, &figures, why,
                                   sizeof why);
     if (status != DONE) {
-        refuse("%s: %s", request->family->name, why);
+        refuse("%s: %s", options->family->name, why);
         return status;
     }
     fprintf(stderr, "%s seed %" PRIu64 ": %" PRId64 " operations, %" PRId64 " allocations, peak live %.2f GiB\n",
-            request->family->name, request->seed, figures.operations, figures.allocations,
+            options->family->name, options->seed, figures.operations, figures.allocations,
             (double)figures.peak_live_bytes / 0x1p30);
     return DONE;
 }
 
 /* One trace of the suite, and its line in SEEDS.txt. */
-static int make_row(const struct request *request, const struct gen_suite_row *row, FILE *seeds) {
+static int make_row(const struct options *options, const struct gen_suite_row *row, FILE *seeds) {
     const char *nearest;
     const struct gen_family *family = gen_family_find(row->family, &nearest);
     struct gen_settings settings;
     struct gen_figures figures;
     char path[4096], why[512];
     gen_settings_start(&settings, family->model, family->settings);
-    apply_iters(request, &settings);
-    int length = snprintf(path, sizeof path, "%s/%s-s%" PRIu64 ".trace.gz", request->directory, row->family, row->seed);
-    if (length >= (int)sizeof path) return refuse("the directory's name is too long: %.60s...", request->directory);
+    apply_iters(options, &settings);
+    int length = snprintf(path, sizeof path, "%s/%s-s%" PRIu64 ".trace.gz", options->directory, row->family, row->seed);
+    if (length >= (int)sizeof path) return refuse("the directory's name is too long: %.60s...", options->directory);
     int status = gen_family_write(family, row->seed, &settings, path, &figures, why, sizeof why);
     if (status != DONE) {
         refuse("%s: %s", row->family, why);
@@ -223,20 +182,20 @@ static int make_row(const struct request *request, const struct gen_suite_row *r
     return DONE;
 }
 
-static int make_suite(const struct request *request) {
+static int make_suite(const struct options *options) {
     char path[4096];
     struct gen_settings any;
     gen_settings_start(&any, GEN_MOE, "");
-    if (apply_iters(request, &any) != DONE) return BAD_INPUT; /* before anything is made */
-    if (mkdir(request->directory, 0777) != 0 && errno != EEXIST)
-        return refuse("can't make the directory %s: %s", request->directory, strerror(errno)), FAILED;
-    snprintf(path, sizeof path, "%s/SEEDS.txt", request->directory);
+    if (apply_iters(options, &any) != DONE) return BAD_INPUT; /* before anything is made */
+    if (mkdir(options->directory, 0777) != 0 && errno != EEXIST)
+        return refuse("can't make the directory %s: %s", options->directory, strerror(errno)), FAILED;
+    snprintf(path, sizeof path, "%s/SEEDS.txt", options->directory);
     FILE *seeds = fopen(path, "w");
     if (seeds == NULL) return refuse("can't write %s: %s", path, strerror(errno)), FAILED;
-    fprintf(seeds, "# made by: weir-trace gen FAMILY --seed N%s%s -o FILE\n", request->iters != NULL ? " --iters " : "",
-            request->iters != NULL ? request->iters : "");
+    fprintf(seeds, "# made by: weir-trace gen FAMILY --seed N%s%s -o FILE\n", options->iters != NULL ? " --iters " : "",
+            options->iters != NULL ? options->iters : "");
     int status = DONE;
-    for (size_t i = 0; i < gen_suite_count && status == DONE; i++) status = make_row(request, &gen_suite[i], seeds);
+    for (size_t i = 0; i < gen_suite_count && status == DONE; i++) status = make_row(options, &gen_suite[i], seeds);
     const bool written = ferror(seeds) == 0;
     if (fclose(seeds) == 0 && written) return status;
     refuse("can't write %s: %s", path, strerror(errno));
@@ -244,20 +203,13 @@ static int make_suite(const struct request *request) {
 }
 
 int weir_trace_gen(int count, char **argument) {
-    struct request request;
-    int status = parse(&request, count, argument);
-    if (status != DONE) return status;
-    if (request.help) return help(&request);
-    if (request.list) {
+    struct options options = {.output = "-", .seed = 1};
+    const int status = options_read(&gen_options, &options, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
+    if (options.help) return help(options.family);
+    if (options.list) {
         put_families(stdout);
         return DONE;
     }
-    if (request.suite) {
-        if (request.directory == NULL) return refuse("suite needs a directory");
-        if (request.seed_given) return refuse("the suite has its own seeds");
-        if (strcmp(request.output, "-") != 0) return refuse("the suite goes to its directory, not to -o");
-        return make_suite(&request);
-    }
-    if (request.family == NULL) return refuse("no family given (--list shows them)");
-    return make_one(&request);
+    return options.suite ? make_suite(&options) : make_one(&options);
 }

@@ -7,56 +7,53 @@
 #include <string.h>
 
 #include "commands.h"
-#include "device/error.h"
 #include "output.h"
+#include "tools/options/option_table.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
-static const char usage[] =
-    "usage: weir-trace info TRACE [--json[=FILE]]\n"
-    "Says where the memory goes: the peak and what is live at it, by age, stream and size; streams, lifetimes, and\n"
-    "whether iterations repeat. TRACE is plain, gzip or zstd; - is standard input.\n"
-    "\n"
-    "  --json[=FILE]   as JSON, to standard output or to a file (then the words are printed too)\n"
-    "  --help\n"
-    "\n"
-    "Exit status: 0 done, 1 failed, 2 bad input.\n";
+struct options {
+    const char *path;
+    const char *json_path; /* "": standard output; NULL: no JSON */
+};
+
+static const struct option table[] = {
+    {"json", "FILE", "as JSON, to standard output or to a file (then the words are printed too)",
+     OPTION_OUTPUT(json_path)},
+    {"help", NULL, NULL, OPTION_HELP},
+};
+
+static int take_trace(char **words, struct options *options, struct complaint complaint) {
+    if (options->path != NULL) return complain(complaint, "one trace at a time; '%.200s' is a second one", words[0]);
+    options->path = words[0];
+    return 1;
+}
+
+static bool check(struct options *options, struct complaint complaint) {
+    const char *path = options->path, *json = options->json_path;
+    if (path == NULL) return complain(complaint, "no trace given (--help says how)");
+    return json == NULL || json[0] == 0 || !output_is_input(json, path) ||
+           complain(complaint, "--json=%.200s would overwrite the trace %.200s", json, path);
+}
+
+static const struct option_table info_options = {
+    .program = "weir-trace info",
+    .usage =
+        "usage: weir-trace info TRACE [--json[=FILE]]\n"
+        "Says where the memory goes: the peak and what is live at it, by age, stream and size; streams, lifetimes,\n"
+        "and whether iterations repeat. TRACE is plain, gzip or zstd; - is standard input.\n",
+    .status = "Exit status: 0 done, 1 failed, 2 bad input.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = take_trace,
+    .check = check,
+};
 
 static int say(int status, const char *format, const char *what) {
     fprintf(stderr, "weir-trace info: ");
     fprintf(stderr, format, what);
     fprintf(stderr, "\n");
     return status;
-}
-
-static int unknown(const char *argument) {
-    static const char *const names[] = {"--json", "--help"};
-    const char *nearest = weir__nearest(argument, names, 2);
-    if (nearest == NULL) return say(EXIT_BAD_INPUT, "unknown option %.60s (--help lists them)", argument);
-    fprintf(stderr, "weir-trace info: unknown option %.60s; did you mean %s?\n", argument, nearest);
-    return EXIT_BAD_INPUT;
-}
-
-/* Gives -1 to go on, else the exit status. json: "" is standard output. */
-static int read_options(int count, char **argument, const char **path, const char **json) {
-    for (int i = 1; i < count; i++) {
-        const char *text = argument[i];
-        if (strcmp(text, "--help") == 0) {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        }
-        if (strcmp(text, "--json") == 0)
-            *json = "";
-        else if (strncmp(text, "--json=", 7) == 0 && text[7] != 0)
-            *json = text + 7;
-        else if (text[0] == '-' && text[1] != 0)
-            return unknown(text);
-        else if (*path != NULL)
-            return say(EXIT_BAD_INPUT, "one trace at a time; '%.200s' is a second one", text);
-        else
-            *path = text;
-    }
-    return *path != NULL ? -1 : say(EXIT_BAD_INPUT, "%s", "no trace given (--help says how)");
 }
 
 static int put(const struct info *info, const char *path, const char *json) {
@@ -76,22 +73,18 @@ static int put(const struct info *info, const char *path, const char *json) {
 }
 
 int weir_trace_info(int count, char **argument) {
-    const char *path = NULL, *json = NULL;
+    struct options options = {0};
     char why[600];
     struct trace trace;
     struct info info;
-    int status = read_options(count, argument, &path, &json);
-    if (status >= 0) return status;
-    if (json != NULL && json[0] != 0 && output_is_input(json, path)) {
-        fprintf(stderr, "weir-trace info: --json=%s would overwrite the trace %s\n", json, path);
-        return EXIT_BAD_INPUT;
-    }
-    if (!trace_read(path, &trace, why, sizeof why)) return say(EXIT_BAD_INPUT, "%s", why);
+    int status = options_read(&info_options, &options, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
+    if (!trace_read(options.path, &trace, why, sizeof why)) return say(EXIT_BAD_INPUT, "%s", why);
     if (info_gather(&trace, &info)) {
-        status = put(&info, path, json);
+        status = put(&info, options.path, options.json_path);
         info_free(&info);
     } else {
-        status = say(EXIT_FAILURE, "no host memory to look at %s", path);
+        status = say(EXIT_FAILURE, "no host memory to look at %s", options.path);
     }
     trace_free(&trace);
     return status;

@@ -28,7 +28,7 @@ static void put_usage(FILE *out) {
         "Traces of the format weir-trace 1: what a program asked of a device's memory. weir-replay replays them.\n\n");
     for (const struct command *command = commands; command->name != NULL; command++)
         fprintf(out, "  %-9s %s\n", command->name, command->text);
-    fprintf(out, "\nweir-trace COMMAND --help says more. --help, --version.\n");
+    fprintf(out, "\n  --help    behind a COMMAND: what it does, and its options\n  --version\n");
 }
 
 static int unknown(const char *name) {

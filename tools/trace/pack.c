@@ -10,30 +10,18 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "device/error.h"
 #include "input.h"
 #include "output.h"
+#include "tools/options/option_table.h"
 #include "trace.h"
 
 enum { EXIT_BAD_INPUT = 2, PIECE_BYTES = 1 << 16 };
 
 struct options {
-    const char *ending;
-    bool force, keep;
+    char **files; /* the front of the arguments, where they are put together */
+    int file_count;
+    bool gzip, force, keep;
 };
-
-static const char usage[] =
-    "usage: weir-trace pack FILE... [--gzip] [--force] [--keep]\n"
-    "Checks each trace by reading it, writes FILE.zst, and removes FILE when the copy has been read back and is "
-    "equal.\n"
-    "All programs of weir read it as it is.\n"
-    "\n"
-    "  --gzip    FILE.gz instead\n"
-    "  --force   also when there is a FILE.zst, which is replaced\n"
-    "  --keep    FILE stays\n"
-    "  --help\n"
-    "\n"
-    "Exit status: 0 all were packed, 1 failed, 2 bad input; what could not be packed is as it was.\n";
 
 static int say(int status, const char *path, const char *reason) {
     fprintf(stderr, "weir-trace pack: %s%s%s\n", path, path[0] != 0 ? ": " : "", reason);
@@ -112,7 +100,7 @@ static int may_pack(const char *path, const char *copy, const struct options *op
 static int pack(const char *path, const struct options *options) {
     char why[600], copy[4096];
     struct stat original, packed;
-    if ((size_t)snprintf(copy, sizeof copy, "%s%s", path, options->ending) >= sizeof copy)
+    if ((size_t)snprintf(copy, sizeof copy, "%s%s", path, options->gzip ? ".gz" : ".zst") >= sizeof copy)
         return say(EXIT_BAD_INPUT, "", "a path is too long");
     const int status = may_pack(path, copy, options, &original);
     if (status != EXIT_SUCCESS) return status;
@@ -128,41 +116,45 @@ static int pack(const char *path, const struct options *options) {
     return EXIT_SUCCESS;
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------ */
 
-static int unknown(const char *argument) {
-    static const char *const names[] = {"--gzip", "--force", "--keep", "--help"};
-    char sentence[200];
-    const char *nearest = weir__nearest(argument, names, sizeof names / sizeof *names);
-    snprintf(sentence, sizeof sentence,
-             nearest != NULL ? "unknown option %.60s; did you mean %s?" : "unknown option %.60s", argument, nearest);
-    return say(EXIT_BAD_INPUT, "", sentence);
+static const struct option table[] = {
+    {"gzip", NULL, "FILE.gz instead", OPTION_FLAG(gzip)},
+    {"force", NULL, "also when there is a FILE.zst, which is replaced", OPTION_FLAG(force)},
+    {"keep", NULL, "FILE stays", OPTION_FLAG(keep)},
+    {"help", NULL, NULL, OPTION_HELP},
+};
+
+static int take_file(char **words, struct options *options, struct complaint complaint) {
+    if (strcmp(words[0], "-") == 0) return complain(complaint, "-: standard input has no file that could be replaced");
+    options->files[options->file_count++] = words[0];
+    return 1;
 }
 
+static bool check_files(struct options *options, struct complaint complaint) {
+    return options->file_count > 0 || complain(complaint, "no trace given (--help says how)");
+}
+
+static const struct option_table pack_options = {
+    .program = "weir-trace pack",
+    .usage =
+        "usage: weir-trace pack FILE... [--gzip] [--force] [--keep]\n"
+        "Checks each trace by reading it, writes FILE.zst, and removes FILE when the copy has been read back and is\n"
+        "equal. All programs of weir read it as it is.\n",
+    .status = "Exit status: 0 all were packed, 1 failed, 2 bad input; what could not be packed is as it was.\n",
+    .options = table,
+    .count = sizeof table / sizeof *table,
+    .words = take_file,
+    .check = check_files,
+};
+
 int weir_trace_pack(int count, char **argument) {
-    struct options options = {.ending = ".zst"};
-    int files = 0, status = EXIT_SUCCESS;
-    for (int i = 1; i < count; i++) {
-        const char *text = argument[i];
-        if (strcmp(text, "--help") == 0) {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        }
-        if (strcmp(text, "--gzip") == 0)
-            options.ending = ".gz";
-        else if (strcmp(text, "--force") == 0)
-            options.force = true;
-        else if (strcmp(text, "--keep") == 0)
-            options.keep = true;
-        else if (text[0] == '-')
-            return unknown(text);
-        else
-            files++;
-    }
-    if (files == 0) return say(EXIT_BAD_INPUT, "", "no trace given (--help says how)");
-    for (int i = 1; i < count; i++) {
-        if (argument[i][0] == '-') continue;
-        const int own = pack(argument[i], &options);
+    struct options options = {.files = argument};
+    int status = options_read(&pack_options, &options, count, argument);
+    if (status != OPTIONS_GO_ON) return status;
+    status = EXIT_SUCCESS;
+    for (int i = 0; i < options.file_count; i++) {
+        const int own = pack(options.files[i], &options);
         if (own != EXIT_SUCCESS && status != EXIT_FAILURE) status = own;
     }
     return status;

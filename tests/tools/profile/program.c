@@ -201,9 +201,9 @@ static void bad_input_is_named(void **state) {
     assert_status(2, "", "--xyzzy", "unknown option --xyzzy (--help lists them)");
     assert_status(2, "", "gh200", "'gh200' is not an option");
     assert_status(2, "", "--device", "--device needs a value");
-    assert_status(2, "", "--device -1", "--device -1: expected a number from 0");
-    assert_status(2, "", "--device 1x", "--device 1x: expected a number from 0");
-    assert_status(2, "", "--repeats 0", "--repeats 0: expected a number from 1 to 100");
+    assert_status(2, "", "--device -1", "--device -1: expected a whole number from 0 to 1023");
+    assert_status(2, "", "--device 1x", "--device 1x: expected a whole number from 0 to 1023");
+    assert_status(2, "", "--repeats 0", "--repeats 0: expected a whole number from 1 to 100");
     assert_status(2, "", "--help=yes", "--help takes no value");
     assert_status(2, "", "--arithmetic 660", "--arithmetic 660: expected a rate above 0, as 400 TFLOP/s");
     assert_status(2, "profile:demo,speed:2", "", "WEIR_EMU: unknown key \"speed\"");

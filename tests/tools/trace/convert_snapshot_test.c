@@ -114,7 +114,7 @@ static void of_several_devices_one_is_taken(void **state) {
     assert_says("it says nothing of device 1, and most of device 2");
     assert_int_equal(convert("%s --device=1000 -o %s", in_path, out_path), 2);
     assert_int_equal(convert("%s --device=1024 -o %s", in_path, out_path), 2);
-    assert_says("--device 1024: expected a device's number, from 0 to 1023");
+    assert_says("--device 1024: expected a whole number from 0 to 1023");
 }
 
 static void a_snapshot_may_be_compressed_and_come_from_standard_input(void **state) {

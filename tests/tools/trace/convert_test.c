@@ -392,7 +392,7 @@ static void bad_arguments_are_refused(void **state) {
         {"--iteration x", "unknown option --iteration; did you mean --iterations?"},
         {"x --zzzzzzzzz", "unknown option --zzzzzzzzz (--help lists them)"},
         {"x -o", "-o needs a value"},
-        {"x -o ''", "-o needs a file's name"},
+        {"x -o ''", "-o needs a value"},
         {"x --iterations=3", "--iterations takes no value"},
         {"x --live-before much", "--live-before much: expected bytes"},
         {"x --live-before 2000T", "--live-before 2000T: expected bytes"},

@@ -170,9 +170,9 @@ static void what_is_wrong_is_refused_in_one_sentence(void **state) {
     assert_refused(2, "moe-fsdp3", "no family 'moe-fsdp3'; did you mean moe-fsdp2?");
     assert_refused(2, "x", "no family 'x' (--list shows them)");
     assert_refused(2, "moe-fsdp2 moe-fsdp1", "'moe-fsdp1' is one argument too many");
-    assert_refused(2, "moe-fsdp2 --sed 1", "unknown option '--sed'; did you mean --seed?");
+    assert_refused(2, "moe-fsdp2 --sed 1", "unknown option --sed; did you mean --seed?");
     assert_refused(2, "moe-fsdp2 --seed", "--seed needs a value");
-    assert_refused(2, "moe-fsdp2 --seed 1x", "--seed is '1x', expected a whole number from 0 to 18446744073709551615");
+    assert_refused(2, "moe-fsdp2 --seed 1x", "--seed 1x: expected a whole number from 0 to 18446744073709551615");
     assert_refused(2, "moe-fsdp2 --iters 0", "iters is '0', expected a whole number from 1 to 100000");
     assert_refused(2, "moe-fsdp2 --set layer=1", "did you mean layers?");
     assert_refused(2, "--set layers=1 moe-fsdp2", "--set belongs to a family, which comes first");
