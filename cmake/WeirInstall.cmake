@@ -46,7 +46,7 @@ if(TARGET weir-offload)
   weir_pkgconfig(weir-offload "weir's host pool and activation offload engine" weir)
 endif()
 
-install(FILES docs/man/weir-run.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What a wheel carries (pyproject.toml): the libraries, side by side, and the modules.

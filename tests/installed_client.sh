@@ -32,7 +32,9 @@ cc -Wall -Werror "$examples/link/link.c" -o "$folder/link-by-pkg-config" $(pkg-c
 for program in "$folder/link/link" "$folder/link-bare/link" "$folder/link-by-pkg-config"; do
     LD_LIBRARY_PATH=$emu "$program"
 done
-[ -f "$prefix/share/man/man1/weir-run.1" ] || { echo "the man page of weir-run is not installed" >&2; exit 1; }
+for program in weir-run weir-replay weir-trace; do
+    [ -f "$prefix/share/man/man1/$program.1" ] || { echo "the man page of $program is not installed" >&2; exit 1; }
+done
 # The programs find what was installed for them.
 "$prefix/bin/weir-train" --config="$prefix/share/weir/configs/demo.yaml" --dump-config > "$folder/dump"
 "$prefix/bin/weir-replay" --help > "$folder/help"
