@@ -202,10 +202,17 @@ static bool check_clock(const struct options *options, struct complaint complain
                     options->timeline_path != NULL ? "" : "-text");
 }
 
+static bool check_page(const struct options *options, struct complaint complaint) {
+    return options->timeline_path == NULL || strcmp(options->timeline_path, "-") != 0 ||
+           complain(complaint, "--timeline needs a FILE: a page does not go to standard output");
+}
+
 static bool is_standard_output(const char *path) { return path != NULL && *path == '\0'; }
 
 static bool check(struct options *options, struct complaint complaint) {
-    if (!check_contradictions(options, complaint) || !check_clock(options, complaint)) return false;
+    if (!check_contradictions(options, complaint) || !check_clock(options, complaint) ||
+        !check_page(options, complaint))
+        return false;
     if (is_standard_output(options->json_path) && is_standard_output(options->timeline_text_path))
         return complain(complaint, "--json and --timeline-text both go to standard output: one needs a FILE");
     if (options->trace_path == NULL) return complain(complaint, "no trace given (--help says how)");

@@ -15,6 +15,14 @@ function line(table, name, value) {
   table.append(row);
 }
 
+// The most that the requests here were short of; between two requests there is none.
+function stranded_near(level, ns) {
+  const near = NEAR * (to - from) / wide, last = last_upto(level.time, ns + near);
+  let most = 0;
+  for (let i = last_upto(level.time, ns - near) + 1; last >= i; i++) most = Math.max(most, level.stranded[i]);
+  return most;
+}
+
 function tip_memory(table, ns) {
   const level = level_for((to - from) / wide), at = last_upto(level.time, ns);
   if (0 > at) return;
@@ -22,7 +30,7 @@ function tip_memory(table, ns) {
   level.layers.forEach((layer, k) => {
     if (layer[at] > 0) line(table, 'idle, ' + (run.idle.length > k ? run.idle[k] : 'others'), bytes(layer[at]));
   });
-  if (run.idle_known) line(table, 'stranded', level.stranded[at] > 0 ? bytes(level.stranded[at]) : 'nothing');
+  if (run.idle_known && stranded_near(level, ns) > 0) line(table, 'stranded', bytes(stranded_near(level, ns)));
   if (run.capacity_bytes > 0) line(table, 'held', bytes(level.held[at]));
   if (run.capacity_bytes > 0) line(table, 'capacity', bytes(run.capacity_bytes / UNIT));
 }

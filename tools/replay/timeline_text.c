@@ -159,10 +159,17 @@ static void fill_busy(struct text *text, const struct row *row) {
 
 /* ---- the chart -------------------------------------------------------------------------------------------------- */
 
+/* Names that are too long lose their middle: those of streams often differ at their ends alone. */
 static void put_margin(struct text *text, const char *words) {
-    const unsigned length = (unsigned)strlen(words);
-    put_words(text, "%*s", length < text->left ? (int)(text->left - length) : 0, "");
-    put_foreign(text, words, text->left);
+    const unsigned length = (unsigned)strlen(words), tail = text->left / 2;
+    if (length <= text->left) {
+        put_words(text, "%*s", (int)(text->left - length), "");
+        put_foreign(text, words, length);
+    } else {
+        put_foreign(text, words, text->left - tail - 1);
+        put_words(text, "~");
+        put_foreign(text, words + length - tail, tail);
+    }
     put_words(text, " ");
 }
 

@@ -175,6 +175,7 @@ static void put_json_text(FILE *out, const char *text) {
 }
 
 static void put_json(FILE *out, const struct conversion *conversion, const struct options *options) {
+    const char *overflow = !conversion->tells_overflow ? "null" : conversion->overflowed ? "true" : "false";
     fputs("{\"inputs\": [", out);
     for (size_t i = 0; i < options->input_count; i++) {
         if (i > 0) fputs(", ", out);
@@ -211,8 +212,7 @@ static void put_json(FILE *out, const struct conversion *conversion, const struc
             " \"requests_left_out\": %zu, \"work_without_launch\": %zu, \"overflowed\": %s,\n"
             " \"iterations\": %zu, \"iteration_allocations\": %zu}\n",
             conversion->wait_count, conversion->waits_left_out, conversion->calls_left_out, conversion->refused_count,
-            conversion->unjoined_count, conversion->overflowed ? "true" : "false", conversion->iteration_count,
-            conversion->iteration_blocks);
+            conversion->unjoined_count, overflow, conversion->iteration_count, conversion->iteration_blocks);
 }
 
 static bool write_json(const struct conversion *conversion, const struct options *options) {

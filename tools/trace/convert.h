@@ -154,7 +154,8 @@ struct conversion {
 
     /* what there is to tell of it */
     uint32_t device, device_count; /* of a log that tells devices apart; count 0: it does not */
-    bool overflowed;               /* the recording had no room for its oldest entries */
+    bool tells_overflow;           /* the recording says whether it */
+    bool overflowed;               /* had no room for its oldest entries */
     bool knows_reserve;            /* reserve_before is known */
     uint64_t reserve_before;       /* what the logged allocator held when the recording began */
     size_t refused_count;          /* requests that the logged allocator could not serve */

@@ -67,7 +67,7 @@ bool convert_choose_device(struct conversion *conversion, const char *name, cons
     conversion->device = any ? (uint32_t)most : (uint32_t)wanted;
     if (any || conversion->device_count == 0) return true; /* one that says nothing is told of later */
     if ((size_t)wanted < count && counts[wanted] > 0) return true;
-    return convert_fail(conversion, "%s: it says nothing of device %d, and most of device %zu", name, wanted, most);
+    return convert_fail(conversion, "%s: it says nothing of device %d; of device %zu it says most", name, wanted, most);
 }
 
 /* ---- which block an event is of --------------------------------------------------------------------------------- */

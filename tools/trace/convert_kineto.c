@@ -323,8 +323,8 @@ static bool read_all(struct kineto *kineto, const struct convert_input *input, i
     if (!json_each_event(input->name, input->input, take, kineto, conversion->why, conversion->room)) return false;
     if (kineto->memory_count == 0)
         return convert_fail(conversion,
-                            "%s: none of its events is a device's memory: the profiler notes them with "
-                            "profile_memory=True",
+                            "%s: none of its events is of a device's memory, as the profiler notes with "
+                            "profile_memory=True (memory of CPUs does not count)",
                             kineto->name);
     conversion->row_count += kineto->memory_count + kineto->work_count + kineto->host_count;
     return convert_choose_device(conversion, kineto->name, kineto->counts, CONVERT_MOST_DEVICES, device) &&

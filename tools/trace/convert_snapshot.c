@@ -245,7 +245,9 @@ static bool find_parts(struct snapshot *snapshot) {
     const bool is_list = pickle_kind(root) == PICKLE_LIST;
     snapshot->segments = is_list ? root : pickle_get(snapshot->pickle, root, SEGMENTS);
     snapshot->traces = pickle_get(snapshot->pickle, root, TRACES);
-    snapshot->conversion->overflowed = pickle_kind(pickle_get(snapshot->pickle, root, OVERFLOWED)) == PICKLE_TRUE;
+    const enum pickle_kind overflowed = pickle_kind(pickle_get(snapshot->pickle, root, OVERFLOWED));
+    snapshot->conversion->overflowed = overflowed == PICKLE_TRUE;
+    snapshot->conversion->tells_overflow = overflowed == PICKLE_TRUE || overflowed == PICKLE_FALSE;
     const enum pickle_kind segments = pickle_kind(snapshot->segments), traces = pickle_kind(snapshot->traces);
     if (segments == PICKLE_ABSENT && traces == PICKLE_ABSENT)
         return convert_fail(snapshot->conversion,

@@ -94,7 +94,8 @@ static bool next_line(struct csv *csv) {
     if (csv->length > 0 && csv->text[csv->length - 1] == '\r') csv->length--;
     csv->text[csv->length] = '\0';
     if (!csv->bad && strlen(csv->text) != csv->length)
-        csv_complain(csv, CSV_NO_COLUMN, "the line holds a byte of value 0: this is no text");
+        csv_complain(csv, CSV_NO_COLUMN,
+                     "the line holds a byte of value 0: this is no text, nor a pickle of protocol 2 or later");
     return !csv->bad;
 }
 

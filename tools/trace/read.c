@@ -294,7 +294,9 @@ static bool read_header(struct reader *reader) {
     if (line->ending == LINE_CUT && memcmp(line->text, format, same) == 0 && line->length <= length)
         return reader_complain(reader, "the file ends in the middle of the line");
     if (line->ending != LINE_WHOLE || line->length < length || memcmp(line->text, format, name) != 0)
-        return reader_complain(reader, "'%s' is not 'weir-trace 1', so this is no trace", text.text);
+        return reader_complain(
+            reader, "'%s' is not 'weir-trace 1', so this is no trace: of other logs weir-trace convert makes one",
+            text.text);
     if (line->length == length && memcmp(line->text, format, length) == 0) return true;
     return reader_complain(reader, "version '%s' of the format is not known; 1 is", text.text + name);
 }

@@ -454,6 +454,7 @@ static void bad_input_is_named_with_its_limit(void **state) {
         {"work.trace --scan --allocator libc.so.6:no_such_function:free", "libc.so.6 has no symbol no_such_function"},
         {"work.trace --scan --allocator work.trace:a:b", "the allocator's library can't be loaded"},
         {"work.trace --allocator lib.so:a:b --policy latency", "--allocator and --policy contradict"},
+        {"work.trace --timeline -", "--timeline needs a FILE: a page does not go to standard output"},
         {"work.trace --as-recorded --capacity 64M", "--as-recorded and --capacity contradict"},
         {"work.trace --clock none --honest 1%", "--honest compares times"},
         {"work.trace --clock none --law page", "--law says nothing without a clock"},

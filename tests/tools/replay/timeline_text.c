@@ -185,6 +185,17 @@ static void a_run_that_ends_says_so(void **state) {
 }
 
 /* Side's 40 MiB are idle when another stream is short of memory. */
+/* As handles of one program do. */
+static void names_that_differ_at_their_ends_are_told_apart(void **state) {
+    (void)state;
+    char *text = text_of_lines("m 1 1048576 94102875814480\nm 2 1048576 94102875814672\nk 94102875814480 50\n"
+                               "k 94102875814672 50\n",
+                               64 * MIB, (struct timeline_look){.width = 80});
+    assert_says(text, "\nstream ~75814480 ");
+    assert_says(text, "\nstream ~75814672 ");
+    free(text);
+}
+
 static void what_was_stranded_is_said_with_who_asked(void **state) {
     (void)state;
     struct trace trace =
@@ -255,6 +266,7 @@ int main(void) {
         cmocka_unit_test(colours_come_where_asked_for_and_change_nothing_else),
         cmocka_unit_test(names_are_no_commands_of_a_terminal),
         cmocka_unit_test(a_run_that_ends_says_so),
+        cmocka_unit_test(names_that_differ_at_their_ends_are_told_apart),
         cmocka_unit_test(what_was_stranded_is_said_with_who_asked),
         cmocka_unit_test(page_and_text_come_of_one_run),
         cmocka_unit_test(every_target_has_a_text),

@@ -167,9 +167,10 @@ static void it_may_be_compressed_and_come_from_standard_input(void **state) {
 static void a_bad_profile_is_refused_with_place_and_reason(void **state) {
     (void)state;
     static const struct refusal refusals[] = {
-        {"{}", ": none of its events is a device's memory: the profiler notes them with profile_memory=True"},
-        {"[]", ": none of its events is a device's memory"},
-        {"{\"traceEvents\": 5}", ": none of its events is a device's memory"},
+        {"{}", ": none of its events is of a device's memory, as the profiler notes with profile_memory=True (memory "
+               "of CPUs does not count)"},
+        {"[]", ": none of its events is of a device's memory"},
+        {"{\"traceEvents\": 5}", ": none of its events is of a device's memory"},
         {"[5", ": byte 2: the text ends where a comma, or the list's end, is expected"},
         {"[5 5]", ": byte 3: a comma, or the list's end, is expected"},
         {"[,5]", ": byte 1: a value is expected"},

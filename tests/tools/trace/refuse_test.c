@@ -116,10 +116,14 @@ static void what_is_no_trace_is_refused_at_its_first_line(void **state) {
         {"weir-trace 2\nq\n", "line 1 (byte 0): version '2' of the format is not known; 1 is"},
         {"weir-trace 1.5\n", "line 1 (byte 0): version '1.5' of the format is not known; 1 is"},
         {"weir-trace 11\n", "line 1 (byte 0): version '11' of the format is not known; 1 is"},
-        {"weir-trace\n", "line 1 (byte 0): 'weir-trace' is not 'weir-trace 1', so this is no trace"},
-        {"\nweir-trace 1\n", "line 1 (byte 0): '' is not 'weir-trace 1', so this is no trace"},
-        {"op,id,size\n1,2,3\n", "line 1 (byte 0): 'op,id,size' is not 'weir-trace 1', so this is no trace"},
-        {"\x7f\x02\xff", "line 1 (byte 0): '?\?\?' is not 'weir-trace 1', so this is no trace"},
+        {"weir-trace\n", "line 1 (byte 0): 'weir-trace' is not 'weir-trace 1', so this is no trace: of other logs "
+                         "weir-trace convert makes one"},
+        {"\nweir-trace 1\n",
+         "line 1 (byte 0): '' is not 'weir-trace 1', so this is no trace: of other logs weir-trace convert makes one"},
+        {"op,id,size\n1,2,3\n", "line 1 (byte 0): 'op,id,size' is not 'weir-trace 1', so this is no trace: of other "
+                                "logs weir-trace convert makes one"},
+        {"\x7f\x02\xff", "line 1 (byte 0): '?\?\?' is not 'weir-trace 1', so this is no trace: of other logs "
+                         "weir-trace convert makes one"},
     };
     struct trace trace;
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -127,7 +131,8 @@ static void what_is_no_trace_is_refused_at_its_first_line(void **state) {
     assert_refused(read_bytes("\0weir-trace 1\n", 14, &trace),
                    "line 1 (byte 0): it begins with a zero byte, so this is no trace");
     assert_refused(read_bytes("weir-\0trace 1\n", 14, &trace),
-                   "line 1 (byte 0): 'weir-' is not 'weir-trace 1', so this is no trace");
+                   "line 1 (byte 0): 'weir-' is not 'weir-trace 1', so this is no trace: of other logs weir-trace "
+                   "convert makes one");
 }
 
 static void a_line_that_does_not_end_is_refused(void **state) {
