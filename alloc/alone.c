@@ -130,13 +130,14 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
     while (pool->held_bytes > target_bytes && (alone = take_complete(pool)) != NULL) {
         account_idle(pool, &alone->extent, false);
         take_in_hand(pool, alone->extent.bytes);
+        /* its addresses may be another's before the driver's call returns */
+        weir__history_pages(pool, WEIR__PAST_UNMAPPED, alone->extent.address, alone->extent.bytes);
         pthread_mutex_unlock(&pool->lock);
         const bool gone = unmake(pool, alone);
         pthread_mutex_lock(&pool->lock);
         any = any || gone;
         if (gone) {
             put_down(pool, alone->extent.bytes);
-            weir__history_pages(pool, WEIR__PAST_UNMAPPED, alone->extent.address, alone->extent.bytes);
             forget(pool, alone);
         } else {
             alone->next = stuck;
@@ -148,6 +149,7 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
         stuck = alone->next;
         put_down(pool, alone->extent.bytes);
         account_idle(pool, &alone->extent, true);
+        weir__history_pages(pool, WEIR__PAST_MAPPED, alone->extent.address, alone->extent.bytes);
         put_in(pool, alone);
     }
     return any;

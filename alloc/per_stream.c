@@ -25,7 +25,8 @@
 
 struct weir__segment {
     struct weir__segment *next, *previous;
-    struct weir__extent *first; /* its extents tile it; the first one is never merged away */
+    struct weir__segment *claimed; /* the next that the same call has claimed */
+    struct weir__extent *first;    /* its extents tile it; the first one is never merged away */
     size_t bytes;
 };
 
@@ -196,12 +197,11 @@ static bool is_whole_and_free(const struct weir__segment *segment) {
     return segment->first->state == WEIR__IDLE && segment->first->bytes == segment->bytes;
 }
 
-/* Takes whole free segments out of the pool, as moving; `only` may leave some out. free_segments ends the claim. */
+/* Makes whole free segments moving, which nobody else looks at; `only` may leave some out. free_segments ends the claim. */
 static struct weir__segment *claim_segments(struct weir_pool *pool,
                                             bool (*only)(const struct weir_pool *, const struct weir__segment *)) {
     struct weir__segment *claimed = NULL;
-    for (struct weir__segment *segment = pool->segments, *next; segment != NULL; segment = next) {
-        next = segment->next;
+    for (struct weir__segment *segment = pool->segments; segment != NULL; segment = segment->next) {
         if (!is_whole_and_free(segment) || weir__is_fixed(pool, segment->first) ||
             (only != NULL && !only(pool, segment)))
             continue;
@@ -209,8 +209,7 @@ static struct weir__segment *claim_segments(struct weir_pool *pool,
         segment->first->state = WEIR__MOVING;
         segment->first->was = WEIR__IDLE;
         pool->moving_bytes += segment->bytes;
-        unlink_segment(pool, segment);
-        segment->next = claimed;
+        segment->claimed = claimed;
         claimed = segment;
     }
     weir__claim_begin(pool);
@@ -220,15 +219,31 @@ static struct weir__segment *claim_segments(struct weir_pool *pool,
 static void unclaim_segment(struct weir_pool *pool, struct weir__segment *segment) {
     pool->moving_bytes -= segment->bytes;
     put_in(pool, segment->first);
-    link_segment(pool, segment);
 }
 
 static void forget_segment(struct weir_pool *pool, struct weir__segment *segment) {
     pool->moving_bytes -= segment->bytes;
     weir__account_unhold(pool, segment->bytes);
-    weir__history_segment(pool, WEIR__PAST_GIVEN_BACK, segment->first);
     weir__extent_delete(&pool->store, segment->first);
     free(segment);
+}
+
+/* (unlocks) While the driver takes it back a segment is the pool's no more: its addresses may be another's before the call
+ * returns. */
+static enum weir_status give_back(struct weir_pool *pool, struct weir__segment *segment) {
+    unlink_segment(pool, segment);
+    weir__history_segment(pool, WEIR__PAST_GIVEN_BACK, segment->first);
+    pthread_mutex_unlock(&pool->lock);
+    const enum weir_status status = weir__plain_free(pool->device, segment->first->address, &pool->plain_memory_calls);
+    pthread_mutex_lock(&pool->lock);
+    if (status == WEIR_OK) {
+        forget_segment(pool, segment);
+    } else {
+        link_segment(pool, segment);
+        weir__history_segment(pool, WEIR__PAST_TAKEN, segment->first);
+        unclaim_segment(pool, segment);
+    }
+    return status;
 }
 
 /* (unlocks) Gives claimed segments back to the driver while more than `target_bytes` are held; returns the others. */
@@ -236,16 +251,9 @@ static enum weir_status free_segments(struct weir_pool *pool, struct weir__segme
     enum weir_status status = WEIR_OK;
     while (claimed != NULL) {
         struct weir__segment *segment = claimed;
-        claimed = segment->next;
-        segment->next = segment->previous = NULL;
-        bool give = status == WEIR_OK && pool->held_bytes > target_bytes;
-        if (give) {
-            pthread_mutex_unlock(&pool->lock);
-            status = weir__plain_free(pool->device, segment->first->address, &pool->plain_memory_calls);
-            pthread_mutex_lock(&pool->lock);
-        }
-        if (give && status == WEIR_OK)
-            forget_segment(pool, segment);
+        claimed = segment->claimed;
+        if (status == WEIR_OK && pool->held_bytes > target_bytes)
+            status = give_back(pool, segment);
         else
             unclaim_segment(pool, segment);
     }

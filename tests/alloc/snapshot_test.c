@@ -402,6 +402,68 @@ static void pages_without_an_address_are_not_mapped(void **state) {
     close_pool(pool);
 }
 
+/* What else happens while the driver takes memory back: its addresses are another thread's before its call returns. */
+static struct between {
+    struct weir_pool *pool;
+    weir_stream stream;
+    size_t bytes;
+    bool exportable;
+    void *block;
+} between;
+
+static void *alloc_between(void *unused) {
+    (void)unused;
+    OK((between.exportable ? weir_pool_alloc_exportable : weir_pool_alloc)(between.pool, between.bytes, between.stream,
+                                                                           &between.block));
+    return NULL;
+}
+
+static void happen_between(void) {
+    pthread_t thread;
+    if (between.pool == NULL) return;
+    assert_int_equal(pthread_create(&thread, NULL, alloc_between, NULL), 0);
+    pthread_join(thread, NULL);
+    history_of(between.pool);
+    between.pool = NULL;
+}
+
+static CUresult memory_free_and_more(CUdeviceptr address) {
+    const CUresult code = real->memory_free(address);
+    happen_between();
+    return code;
+}
+
+static CUresult address_free_and_more(CUdeviceptr address, size_t bytes) {
+    const CUresult code = real->address_free(address, bytes);
+    happen_between();
+    return code;
+}
+
+static void addresses_are_given_back_before_others_get_them(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    for (int exportable = 0; exportable < 2; exportable++) {
+        struct weir_pool *pool = open_with_history(exportable ? WEIR_POLICY_LATENCY : WEIR_POLICY_PER_STREAM, 64, 1000);
+        const weir_stream stream = new_stream();
+        void *block;
+        OK((exportable ? weir_pool_alloc_exportable : weir_pool_alloc)(pool, 20 * PAGE, stream, &block));
+        OK(weir_pool_free(pool, block, stream));
+        OK(weir_stream_synchronize(test_device(), stream));
+        real = test_device()->driver;
+        struct weir__driver driver = *real;
+        driver.memory_free = memory_free_and_more;
+        driver.address_free = address_free_and_more;
+        between = (struct between){.pool = pool, .stream = stream, .bytes = 20 * PAGE, .exportable = exportable};
+        test_device()->driver = &driver;
+        OK(weir_pool_trim(pool, 0));
+        test_device()->driver = real;
+        assert_null(between.pool);
+        assert_ptr_equal(between.block, block);
+        history_of(pool);
+        close_pool(pool);
+    }
+}
+
 /* Blocks that fronts keep, of no bytes, with an alignment, alone, and of an event. */
 static void every_kind_of_block_is_in_a_history(void **state) {
     (void)state;
@@ -595,6 +657,7 @@ int main(void) {
         cmocka_unit_test(addresses_that_are_being_mapped_are_in_no_segment),
         cmocka_unit_test(a_history_ends_in_what_the_pool_holds),
         cmocka_unit_test(pages_without_an_address_are_not_mapped),
+        cmocka_unit_test(addresses_are_given_back_before_others_get_them),
         cmocka_unit_test(every_kind_of_block_is_in_a_history),
         cmocka_unit_test(a_history_keeps_the_last_events),
         cmocka_unit_test(a_sub_pool_has_its_own_history),
