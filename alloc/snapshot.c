@@ -3,6 +3,7 @@
  * and written without it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -407,14 +408,28 @@ static int write_ordinary(const struct weir_pool *pool, const struct copy *copy,
     return failed;
 }
 
+/* A pipe whose reader has gone is an error of the call, and no signal of the program's. */
+static int write_pipe(const struct weir_pool *pool, const struct copy *copy, const char *path) {
+    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) return errno;
+    sigset_t broken, before, pending;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    const int failed = write_and_close(pool, copy, file);
+    if (failed == EPIPE && !sigismember(&pending, SIGPIPE)) sigtimedwait(&broken, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 /* Into a file beside it that then takes its name, so that nobody sees half a snapshot; what is not an ordinary file (a pipe,
  * a device) is written as it is. */
 static enum weir_status write_file(const struct weir_pool *pool, const struct copy *copy, const char *path) {
     struct stat about;
     int failed = 0;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
-        const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-        failed = file < 0 ? errno : write_and_close(pool, copy, file);
+        failed = write_pipe(pool, copy, path);
     } else {
         char *beside = name_beside(path);
         if (beside == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a snapshot's name");

@@ -648,6 +648,35 @@ static void the_pool_goes_on_while_a_snapshot_is_written(void **state) {
     close_pool(pool);
 }
 
+static void *read_a_byte(void *path) {
+    char byte;
+    const int file = open(path, O_RDONLY);
+    assert_true(file >= 0 && read(file, &byte, 1) == 1);
+    close(file);
+    return NULL;
+}
+
+static void a_reader_that_goes_away_is_an_error(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_LATENCY, 64, 10000);
+    const weir_stream stream = new_stream();
+    for (int i = 0; i < 5000; i++)
+        OK(weir_pool_free(pool, alloc(pool, 5000, stream), stream)); /* more than a pipe holds */
+    char *path = strdup(path_of("fifo"));
+    pthread_t reader;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pthread_create(&reader, NULL, read_a_byte, path), 0);
+    assert_int_equal(weir_pool_snapshot(pool, path), WEIR_SYSTEM);
+    assert_non_null(strstr(weir_last_error()->message, "fifo can't be written: Broken pipe"));
+    pthread_join(reader, NULL);
+    sigset_t pending;
+    sigpending(&pending);
+    assert_false(sigismember(&pending, SIGPIPE));
+    unlink(path);
+    free(path);
+    close_pool(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_holds_what_the_pool_holds),
@@ -665,6 +694,7 @@ int main(void) {
         cmocka_unit_test(a_snapshot_takes_its_name_when_it_is_whole),
         cmocka_unit_test(what_can_not_be_written_is_said),
         cmocka_unit_test(without_host_memory_there_is_no_file),
+        cmocka_unit_test(a_reader_that_goes_away_is_an_error),
         cmocka_unit_test(the_pool_goes_on_while_a_snapshot_is_written),
     };
     return cmocka_run_group_tests_name("snapshot", tests, make_folder, remove_folder);
