@@ -212,7 +212,7 @@ static struct weir__segment *claim_segments(struct weir_pool *pool,
         segment->claimed = claimed;
         claimed = segment;
     }
-    weir__claim_begin(pool);
+    if (claimed != NULL) weir__claim_begin(pool);
     return claimed;
 }
 
@@ -249,6 +249,7 @@ static enum weir_status give_back(struct weir_pool *pool, struct weir__segment *
 /* (unlocks) Gives claimed segments back to the driver while more than `target_bytes` are held; returns the others. */
 static enum weir_status free_segments(struct weir_pool *pool, struct weir__segment *claimed, size_t target_bytes) {
     enum weir_status status = WEIR_OK;
+    if (claimed == NULL) return WEIR_OK; /* who waits hears of a change only when there is one */
     while (claimed != NULL) {
         struct weir__segment *segment = claimed;
         claimed = segment->claimed;

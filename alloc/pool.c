@@ -252,6 +252,7 @@ void weir_pool_destroy(struct weir_pool *pool) {
     if (wait_for_device(pool->device) != WEIR_OK && weir__given_back(wait_for_device(pool->device)) != WEIR_OK) {
         weir__log(WEIR__LOG_ERROR, "pool: %zu bytes may be in use for ever and are not given back: %s",
                   pool->held_bytes, weir_last_error()->message);
+        weir__family_stay(pool);
         return;
     }
     if (pool->has_helper) destroy_stream(pool->device, pool->helper);

@@ -59,6 +59,7 @@ bool weir__family_may_close(struct weir_pool *pool) {
     lock(family);
     const bool has_sub_pools = family->root == pool && family->first != NULL;
     pool->member.closing = !has_sub_pools;
+    family->leaving += !has_sub_pools;
     while (!has_sub_pools && pool->member.users > 0) wait_for_change(family, pool);
     unlock(family);
     if (!has_sub_pools) return true;
@@ -67,10 +68,19 @@ bool weir__family_may_close(struct weir_pool *pool) {
     return false;
 }
 
+void weir__family_stay(struct weir_pool *pool) {
+    struct weir__family *family = pool->family;
+    lock(family);
+    family->leaving--;
+    family->changes++;
+    unlock(family);
+}
+
 void weir__family_leave(struct weir_pool *pool) {
     struct weir__family *family = pool->family;
     if (family->root == pool) return;
     lock(family);
+    family->leaving--;
     struct weir_pool **link = &family->first;
     while (*link != pool) link = &(*link)->member.next;
     *link = pool->member.next;
@@ -296,20 +306,31 @@ static struct others listen(struct weir_pool *pool) {
     }
     lock(family);
     others.changes += family->changes;
+    others.have_pending |= family->leaving > 0;
     unlock(family);
     pthread_mutex_lock(&pool->lock);
     return others;
 }
 
-static bool is_alone(const struct weir_pool *pool) {
+/* There has never been another member: one that was may have left since the request looked. */
+static bool is_ever_alone(const struct weir_pool *pool) {
     lock(pool->family);
-    const bool alone = pool->family->root == pool && pool->family->first == NULL;
+    const bool alone = pool->family->joined == 0;
     unlock(pool->family);
     return alone;
 }
 
+/* Whether the others hold less than when this was asked last: what they gave back the request may not have seen. The first time
+ * it is to look again in any case. */
+static bool gave_meanwhile(const struct weir_pool *pool, struct weir__request *request) {
+    const size_t before = request->waiter.others_bytes;
+    if (pool->deterministic) return false; /* nothing comes meanwhile */
+    request->waiter.others_bytes = weir__family_others(pool) + 1;
+    return before == 0 || request->waiter.others_bytes < before;
+}
+
 bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *request) {
-    if (is_alone(pool)) return false;
+    if (is_ever_alone(pool)) return false;
     const uint64_t changes = listen(pool).changes;
     if (changes == request->waiter.family) return false;
     request->waiter.family = changes;
@@ -318,11 +339,12 @@ bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *requ
 }
 
 bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
-    if (request->host_function || is_alone(pool) || wanted_of_family(pool, request) == 0) return false;
+    if (request->host_function || is_ever_alone(pool)) return false;
+    if (wanted_of_family(pool, request) == 0) return gave_meanwhile(pool, request);
     if (give_now(pool, request)) return true;
     if (pool->deterministic) return give_in_order(pool, request);
     if (listen(pool).have_pending) return weir__wait_for_change(pool, request) == WEIR_OK;
-    return give_now(pool, request); /* what has just become complete */
+    return give_now(pool, request) /* what has just become complete */ || gave_meanwhile(pool, request);
 }
 
 static bool others_can_reclaim(const struct weir_pool *pool) {

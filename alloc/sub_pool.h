@@ -35,8 +35,9 @@ struct weir__family {
     uint64_t changes; /* there may be more to take */
     bool over;        /* it holds more than its limit; atomic, so that who asks takes no lock where it does not */
     bool deterministic;
-    bool busy;       /* a call has the turn */
-    unsigned graphs; /* atomic: members that are for graphs */
+    bool busy;        /* a call has the turn */
+    unsigned graphs;  /* atomic: members that are for graphs */
+    unsigned leaving; /* members that are being destroyed: what they hold is there soon */
 };
 
 /* What a pool knows of its place in the family. */
@@ -54,6 +55,8 @@ void weir__family_each(struct weir__family *family, void (*visit)(struct weir_po
                        weir_stream stream);
 /* Before a pool is destroyed. False: it has sub-pools, which is said and logged; else no other member comes near it. */
 bool weir__family_may_close(struct weir_pool *pool);
+/* Its memory will not be given back: it stays. */
+void weir__family_stay(struct weir_pool *pool);
 /* After its memory has been given back. */
 void weir__family_leave(struct weir_pool *pool);
 

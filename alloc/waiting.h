@@ -34,6 +34,7 @@ struct weir__waiter {
     bool marking;               /* as the marks for what it may be served by */
     struct weir__extent *aside; /* claimed for it meanwhile, or NULL */
     uint64_t family;            /* changes of the family's other pools when they were asked last */
+    size_t others_bytes;        /* what they held, and one, when that was asked last */
 };
 
 struct weir__waiters {

@@ -132,8 +132,9 @@ WEIR_API enum weir_status weir_pool_export(struct weir_pool *pool, const void *b
  * `stream`, with a new number: in a trace it was freed and allocated anew.
  * Gives:   WEIR_NOT_READY, which is no failure, when there is no room behind the block or no memory for it; nothing has
  *          changed. A block of no bytes, and any under the policy per-stream, does not grow.
- * Fails:   as weir_pool_free and weir_pool_alloc, but for WEIR_OUT_OF_MEMORY; WEIR_NOT_SUPPORTED for a graph's block, and inside a
- *          host function. Nothing changes. No other call may free or resize the block meanwhile. */
+ * Fails:   as weir_pool_free and weir_pool_alloc, but for WEIR_OUT_OF_MEMORY; WEIR_NOT_SUPPORTED for a graph's block, on the legacy
+ *          stream while another one captures, and inside a host function. Nothing changes. No other call may free or resize the
+ *          block meanwhile. */
 WEIR_API enum weir_status weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
 
 /* Takes a block back. Promises that every use that was not noted precedes the position of `stream` now.

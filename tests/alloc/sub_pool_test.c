@@ -118,6 +118,76 @@ static void what_is_idle_but_in_use_is_waited_for(void **state) {
     close_pool(parent);
 }
 
+static void *destroy(void *pool) {
+    weir_pool_destroy(pool);
+    return NULL;
+}
+
+/* It waits for the device first, and holds all that there is until then. */
+static void what_a_pool_that_is_being_destroyed_holds_is_waited_for(void **state) {
+    (void)state;
+    for (size_t i = 0; i < POLICIES; i++) {
+        struct weir_pool *parent = open_pool(policies[i], PAGES), *sub = open_sub(parent, 0);
+        weir_stream writer = new_stream(), stream = new_stream();
+        pthread_t destroyer, thread;
+        void *old = alloc(sub, PAGES * PAGE, writer);
+        struct opener opener = {.pool = parent, .gate = put_gate(writer)};
+        queue_fill(writer, old, PAGES * PAGE, 0xAA);
+        assert_int_equal(pthread_create(&destroyer, NULL, destroy, sub), 0);
+        for (bool closing = false; !closing; sched_yield()) {
+            pthread_mutex_lock(&parent->family->lock);
+            closing = parent->family->first->member.closing;
+            pthread_mutex_unlock(&parent->family->lock);
+        }
+        assert_int_equal(pthread_create(&thread, NULL, open_when_waiting, &opener), 0);
+        void *block = alloc(parent, 48 * PAGE, stream);
+        pthread_join(thread, NULL);
+        pthread_join(destroyer, NULL);
+        OK(weir_pool_free(parent, block, stream));
+        finish_pool(parent);
+    }
+}
+
+static bool is_to_look_again(struct weir_pool *pool, struct weir__request *request) {
+    pthread_mutex_lock(&pool->lock);
+    const bool again = weir__family_give(pool, request);
+    pthread_mutex_unlock(&pool->lock);
+    return again;
+}
+
+/* There is enough to take when it is asked for: it came back after the request had failed. */
+static void what_came_back_since_a_request_looked_is_looked_at(void **state) {
+    (void)state;
+    struct weir_pool *parent = open_pool(WEIR_POLICY_LATENCY, PAGES), *sub = open_sub(parent, 0);
+    weir_stream stream = new_stream();
+    struct weir__request request = {.bytes = PAGE};
+    void *block = alloc(sub, 10 * PAGE, stream);
+    assert_true(is_to_look_again(parent, &request)); /* it may have come just before */
+    assert_false(is_to_look_again(parent, &request));
+    OK(weir_pool_free(sub, block, stream));
+    OK(weir_device_synchronize(test_device()));
+    OK(weir_pool_trim(sub, 0));
+    assert_true(is_to_look_again(parent, &request));
+    assert_false(is_to_look_again(parent, &request));
+    close_pool(sub);
+    close_pool(parent);
+}
+
+/* Who waits would look again and again. */
+static void a_pool_that_has_nothing_to_give_tells_of_no_change(void **state) {
+    (void)state;
+    for (size_t i = 0; i < POLICIES; i++) {
+        struct weir_pool *pool = open_pool(policies[i], PAGES);
+        weir_stream stream = new_stream();
+        void *block = alloc(pool, PAGE, stream);
+        const uint64_t changes = weir__waiting_changes(pool);
+        OK(weir_pool_trim(pool, 0));
+        assert_int_equal(weir__waiting_changes(pool), changes);
+        OK(weir_pool_free(pool, block, stream));
+        finish_pool(pool);
+    }
+}
+
 static void a_lower_limit_of_the_parent_is_the_familys(void **state) {
     (void)state;
     struct weir_pool *parent = open_pool(WEIR_POLICY_LATENCY, PAGES), *sub = open_sub(parent, 0);
@@ -305,6 +375,9 @@ int main(void) {
         cmocka_unit_test(each_keeps_its_limit_and_all_keep_the_parents),
         cmocka_unit_test(what_a_sub_pool_left_is_there_for_the_others),
         cmocka_unit_test(what_is_idle_but_in_use_is_waited_for),
+        cmocka_unit_test(what_a_pool_that_is_being_destroyed_holds_is_waited_for),
+        cmocka_unit_test(what_came_back_since_a_request_looked_is_looked_at),
+        cmocka_unit_test(a_pool_that_has_nothing_to_give_tells_of_no_change),
         cmocka_unit_test(a_lower_limit_of_the_parent_is_the_familys),
         cmocka_unit_test(what_another_member_has_taken_meanwhile_is_not_taken_again),
         cmocka_unit_test(a_parent_is_not_destroyed_before_its_sub_pools),
