@@ -32,7 +32,7 @@ cc -Wall -Werror "$examples/link/link.c" -o "$folder/link-by-pkg-config" $(pkg-c
 for program in "$folder/link/link" "$folder/link-bare/link" "$folder/link-by-pkg-config"; do
     LD_LIBRARY_PATH=$emu "$program"
 done
-for program in weir-run weir-replay weir-trace; do
+for program in weir-run weir-replay weir-trace weir-stress; do
     [ -f "$prefix/share/man/man1/$program.1" ] || { echo "the man page of $program is not installed" >&2; exit 1; }
 done
 # The programs find what was installed for them.

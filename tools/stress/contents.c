@@ -39,18 +39,24 @@ void contents_close(struct contents *contents) {
 
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
-/* From the host once, then the part that is there doubles. */
-enum weir_status contents_fill(const struct contents *contents, const struct block *block, weir_stream stream) {
+/* From the host up to the end of a piece, then the whole pieces that are there double. */
+enum weir_status contents_fill_rest(const struct contents *contents, const struct block *block, size_t from,
+                                    weir_stream stream) {
+    enum weir_status status = WEIR_OK;
     if (contents->pattern == NULL) return WEIR_OK;
-    size_t there = lesser(block->bytes, CONTENTS_PIECE);
-    enum weir_status status =
-        weir_copy(contents->device, block->address, pattern_of(contents, block->number), there, stream);
-    while (status == WEIR_OK && there < block->bytes) {
-        const size_t more = lesser(there, block->bytes - there);
-        status = weir_copy(contents->device, block->address + there, block->address, more, stream);
-        there += more;
+    while (status == WEIR_OK && from < block->bytes) {
+        const size_t within = from % CONTENTS_PIECE, rest = block->bytes - from;
+        const bool whole = from > 0 && within == 0;
+        const void *source = whole ? block->address : pattern_of(contents, block->number) + within;
+        const size_t more = lesser(whole ? from : CONTENTS_PIECE - within, rest);
+        status = weir_copy(contents->device, block->address + from, source, more, stream);
+        from += more;
     }
     return status;
+}
+
+enum weir_status contents_fill(const struct contents *contents, const struct block *block, weir_stream stream) {
+    return contents_fill_rest(contents, block, 0, stream);
 }
 
 /* ---- what is wrong ---------------------------------------------------------------------------------------------- */

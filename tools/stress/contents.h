@@ -59,6 +59,9 @@ void checker_close(struct checker *checker);
 
 /* Each gives WEIR_OK, or what the device's call gave. A difference is no failure: it is added to the faults. */
 enum weir_status contents_fill(const struct contents *contents, const struct block *block, weir_stream stream);
+/* The same from byte `from` on, the bytes before it being there. */
+enum weir_status contents_fill_rest(const struct contents *contents, const struct block *block, size_t from,
+                                    weir_stream stream);
 /* Queues the comparison; of copies that have to pass for it, it waits for the oldest. */
 enum weir_status checker_look(struct checker *checker, const struct block *block, weir_stream stream, uint32_t number);
 /* Waits for all that is under way. */

@@ -14,13 +14,18 @@
 #define LIVE_MOST_BLOCKS 65536
 #define HISTORY          8192 /* blocks that are remembered */
 
+struct weir_pool;
+
 struct block {
     uint64_t number; /* from 1, in the order of requests */
     unsigned char *address;
     size_t bytes;
-    uint32_t home;  /* number of the stream of its allocation */
-    uint64_t users; /* a bit for each other stream that uses it */
-    uint32_t id;    /* of its place */
+    uint32_t home;          /* number of the stream of its allocation */
+    uint64_t users;         /* a bit for each other stream that uses it */
+    uint32_t id;            /* of its place */
+    struct weir_pool *pool; /* a sub-pool's; NULL: of what is tested itself */
+    bool stays;             /* with the thread that asked for it */
+    bool exportable;        /* stands alone: what is cut off it is nobody's */
 };
 
 /* What is remembered of a block when it is no more. */

@@ -62,11 +62,15 @@ static enum weir_status weigh_work(struct stress *stress) {
 }
 
 static enum weir_status open_rest(struct stress *stress, const struct answer *answer) {
+    char why[200];
     const struct options *options = stress->options;
     enum weir_status status = weigh_work(stress);
     for (unsigned i = 0; i < options->streams && status == WEIR_OK; i++)
         status = weir_stream_create(stress->device, &stress->streams[i]);
     if (status != WEIR_OK) return status;
+    if ((options->extras >> EXTRA_GRAPHS & 1) != 0 &&
+        !extras_find_graphs(stress->device->driver->path, why, sizeof why))
+        return weir__fail(WEIR_NOT_SUPPORTED, 0, NULL, "%s", why);
     stress->contents = (struct contents){.device = stress->device,
                                          .faults = &stress->faults,
                                          .live = stress->live,
@@ -127,6 +131,7 @@ static void join_counts(struct counts *all, const struct counts *one) {
     all->holds += one->holds;
     all->gifts += one->gifts;
     all->refused += one->refused;
+    for (unsigned i = 0; i < EXTRAS; i++) all->extras[i] += one->extras[i];
     histogram_join(&all->alloc_ns, &one->alloc_ns);
     histogram_join(&all->free_ns, &one->free_ns);
 }
@@ -165,6 +170,7 @@ static bool put_answer(const struct answer *answer) {
 /* What the watch and the pool itself have to say at the end. */
 static void look_back(struct stress *stress, struct answer *answer) {
     struct weir_pool_stats stats = {.size = sizeof stats};
+    weir_device_synchronize(stress->device); /* host functions free too */
     stress_ask_watch(stress);
     if (stress->target.pool == NULL || weir_pool_get_stats(stress->target.pool, &stats) != WEIR_OK) return;
     answer->peak_held_bytes = stats.peak_held_bytes;

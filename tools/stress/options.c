@@ -12,6 +12,9 @@
 
 #define MOST_OPERATIONS UINT64_C(1000000000000)
 #define MOST_HOLD_NS    1e8
+#define EXTRA_NAMES                                                                                                    \
+    "aligned, resize, exportable, registered, host-frees, default-streams, short-streams, sub-pools,\n"                \
+    "iterations, graphs, limits, reclaim, snapshots, questions"
 
 /* Where a sentence about what is wrong goes. */
 struct complaint {
@@ -141,6 +144,29 @@ static bool read_pattern(const char *value, struct options *options, struct comp
     }
 }
 
+static bool add_extra(struct options *options, const char *name, size_t length) {
+    for (unsigned i = 0; i < EXTRAS; i++) {
+        if (strlen(extra_names[i]) != length || strncmp(extra_names[i], name, length) != 0) continue;
+        options->extras |= UINT32_C(1) << i;
+        return true;
+    }
+    return false;
+}
+
+static bool read_extras(const char *value, struct options *options, struct complaint complaint) {
+    options->extras_given = true;
+    options->extras = strcmp(value, "all") == 0 ? EXTRAS_ALL : 0;
+    if (strcmp(value, "all") == 0 || strcmp(value, "none") == 0) return true;
+    for (const char *at = value;; at++) {
+        const size_t length = strcspn(at, ",");
+        if (!add_extra(options, at, length))
+            return complain(complaint, "--extras %.60s: expected all, none, or names with commas between: " EXTRA_NAMES,
+                            value);
+        at += length;
+        if (*at == 0) return true;
+    }
+}
+
 static bool read_allocator(const char *value, struct options *options, struct complaint complaint) {
     options->allocator = value;
     return plugin_names_read(value, &options->plugin, complaint.text, complaint.room);
@@ -184,6 +210,9 @@ static const struct option {
      "default log:512:MOST with an eighth of what a thread may have live",
      read_sizes},
     {"pattern", NEEDED, "NAME,...", "churn, ramp, sawtooth, fragment, adversary, in turn (default: all)", read_pattern},
+    {"extras", NEEDED, "NAME,...|none|all",
+     "calls that weir's pool alone has, beside the pattern (default: all, with --allocator none):\n" EXTRA_NAMES,
+     read_extras},
     {"fill", NEEDED, "P%", "how much of the device is to be live (default 95%)", read_fill},
     {"duration", NEEDED, "TIME", "how long, as 600s (default 10s; with --operations alone: as long as they take)",
      read_duration},
@@ -274,6 +303,7 @@ static void set_defaults(struct options *options) {
     *options = (struct options){.threads = 2,
                                 .streams = 4,
                                 .law = {.kind = LAW_LOG, .least = 512},
+                                .extras = EXTRAS_ALL,
                                 .seed = (uint64_t)(now.tv_sec ^ now.tv_nsec) & UINT32_MAX,
                                 .fill = 0.95,
                                 .margin = -1,
@@ -294,6 +324,9 @@ bool options_read(struct options *options, int count, char **argument, char *why
     }
     if (options->duration_ns == 0 && options->operations == 0) options->duration_ns = UINT64_C(10000000000);
     if (!options->margin_given && options->allocator == NULL) options->margin = 0.02;
+    if (options->allocator != NULL && options->extras_given && options->extras != 0)
+        return complain(complaint, "--extras is of weir's pool: a library of --allocator has no such calls");
+    if (options->allocator != NULL) options->extras = 0;
     if (options->law.kind == LAW_TRACE && options->law.count < options->threads)
         return complain(complaint, "--sizes %.60s: a trace of %zu requests is not enough for %u threads",
                         options->sizes, options->law.count, options->threads);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "contents.h"
+#include "extras.h"
 #include "laws.h"
 #include "patterns.h"
 #include "tools/plugin/plugin.h"
@@ -18,6 +19,8 @@ struct options {
     unsigned threads, streams;
     enum pattern_kind patterns[PATTERNS]; /* in turn */
     unsigned pattern_count;
+    uint32_t extras; /* a bit for each that is made */
+    bool extras_given;
     const char *sizes; /* as given */
     struct law law;
     uint64_t duration_ns; /* 0: as long as the operations take */

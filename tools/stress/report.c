@@ -42,6 +42,17 @@ static void put_times(const char *name, const struct histogram *times, FILE *out
     fprintf(out, " %12.1f\n", (double)times->most_ns / 1e3);
 }
 
+static void put_extras(const struct answer *answer, FILE *out) {
+    const uint32_t made = answer->stress->options->extras;
+    unsigned put = 0;
+    if (made == 0) return;
+    fputs("  extras:", out);
+    for (unsigned i = 0; i < EXTRAS; i++)
+        if ((made >> i & 1) != 0)
+            fprintf(out, "%s %" PRIu64 " %s", put++ > 0 ? "," : "", answer->counts.extras[i], extra_names[i]);
+    fputc('\n', out);
+}
+
 static void put_contents(const struct answer *answer, FILE *out) {
     if (answer->stress->contents.pattern != NULL)
         fprintf(out, "  contents: %.1f MiB compared in %" PRIu64 " looks\n", mebibytes(answer->compared_bytes),
@@ -74,6 +85,7 @@ void report_words(const struct answer *answer, FILE *out) {
             "  %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " uses on other streams, %" PRIu64
             " times a stream was held back, %" PRIu64 " blocks given to other threads\n",
             counts->allocs, counts->frees, counts->uses, counts->holds, counts->gifts);
+    put_extras(answer, out);
     put_contents(answer, out);
     put_watch(answer, out);
     fprintf(out, "  most live at once: %.1f MiB, %.1f %% of %.1f MiB", mebibytes(answer->peak_bytes),
@@ -152,6 +164,10 @@ void report_json(const struct answer *answer, FILE *out) {
     put_number("uses", counts->uses, out);
     put_number("holds", counts->holds, out);
     put_number("gifts", counts->gifts, out);
+    fputs(",\n \"extras\":{", out);
+    for (unsigned i = 0; i < EXTRAS; i++)
+        fprintf(out, "%s\"%s\":%" PRIu64, i > 0 ? "," : "", extra_names[i], counts->extras[i]);
+    fputs("}", out);
     put_number("looks", counts->looks, out);
     put_number("compared_bytes", answer->compared_bytes, out);
     put_number("usable_bytes", answer->usable_bytes, out);

@@ -18,6 +18,7 @@ static bool open_pool(struct target *target, bool *bad_input, char *why, size_t 
     if (status == WEIR_OK) status = weir_pool_get_stats(target->pool, &stats);
     *bad_input = status == WEIR_INVALID;
     if (status != WEIR_OK) return failed(why, room);
+    target->limit_bytes = stats.limit_bytes;
     target->usable_bytes = lesser(target->usable_bytes, stats.limit_bytes);
     target->alignment = WEIR_ALIGNMENT;
     target->takes_uses = true;
@@ -46,27 +47,44 @@ bool target_open(struct target *target, struct weir_device *device, int ordinal,
 /* A library stays: what it does when it is unloaded is not what is tested. */
 void target_close(struct target *target) { weir_pool_destroy(target->pool); }
 
-enum weir_status target_alloc(const struct target *target, size_t bytes, weir_stream stream, enum target_way way,
-                              void **out) {
-    if (target->pool != NULL && way == TARGET_ANY) return weir_pool_alloc_any(target->pool, bytes, out);
-    if (target->pool != NULL) return weir_pool_alloc(target->pool, bytes, stream, out);
-    *out = target->calls.alloc((ssize_t)bytes, target->ordinal, stream);
+static enum weir_status alloc_from(struct weir_pool *pool, const struct target_request *request, void **out) {
+    switch (request->way) {
+    case TARGET_ANY:
+        return weir_pool_alloc_any(pool, request->bytes, out);
+    case TARGET_ALIGNED:
+        return weir_pool_alloc_aligned(pool, request->bytes, request->alignment, request->stream, out);
+    case TARGET_EXPORTABLE:
+        return weir_pool_alloc_exportable(pool, request->bytes, request->stream, out);
+    default:
+        return weir_pool_alloc(pool, request->bytes, request->stream, out);
+    }
+}
+
+static struct weir_pool *pool_of(const struct target *target, struct weir_pool *pool) {
+    return pool != NULL ? pool : target->pool;
+}
+
+enum weir_status target_alloc(const struct target *target, const struct target_request *request, void **out) {
+    if (target->pool != NULL) return alloc_from(pool_of(target, request->pool), request, out);
+    *out = target->calls.alloc((ssize_t)request->bytes, target->ordinal, request->stream);
     if (*out != NULL) return WEIR_OK;
     plugin_clear_errors(&target->calls);
     return WEIR_OUT_OF_MEMORY;
 }
 
-enum weir_status target_free(const struct target *target, void *block, size_t bytes, weir_stream stream,
-                             enum target_way way, weir_event event) {
-    if (target->pool != NULL && way == TARGET_ANY) return weir_pool_free_any(target->pool, block);
-    if (target->pool != NULL && way == TARGET_EVENT) return weir_pool_free_after(target->pool, block, event);
-    if (target->pool != NULL) return weir_pool_free(target->pool, block, stream);
+enum weir_status target_free(const struct target *target, struct weir_pool *pool, void *block, size_t bytes,
+                             weir_stream stream, enum target_way way, weir_event event) {
+    pool = pool_of(target, pool);
+    if (pool != NULL && way == TARGET_ANY) return weir_pool_free_any(pool, block);
+    if (pool != NULL && way == TARGET_EVENT) return weir_pool_free_after(pool, block, event);
+    if (pool != NULL) return weir_pool_free(pool, block, stream);
     target->calls.free(block, (ssize_t)bytes, target->ordinal, stream);
     return WEIR_OK;
 }
 
-enum weir_status target_use(const struct target *target, void *block, weir_stream stream) {
-    if (target->pool != NULL) return weir_pool_note(target->pool, block, stream);
+enum weir_status target_use(const struct target *target, struct weir_pool *pool, void *block, weir_stream stream) {
+    pool = pool_of(target, pool);
+    if (pool != NULL) return weir_pool_note(pool, block, stream);
     target->calls.use(block, stream);
     return WEIR_OK;
 }

@@ -5,8 +5,13 @@
  * double: some requests are answered with a block that is live.
  * corrupt: now and then a byte of a live block is changed.
  * refuse: now and then a request is refused. leak: now and then a block is not freed. odd: or handed out 8 bytes beyond its
- * start. fail: or a request fails. stuck: or is never answered. */
+ * start. fail: or a request fails. stuck: or is never answered.
+ *
+ * Of the extras: sub: requests of a sub-pool are answered with a block of one that is live. graph: some requests after a capture
+ * are answered with memory that it was given. grow: a block that was to grow is said to have. cut: a
+ * block is resized on another stream than the one that uses it. lost: an address inside a block leads to another one. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +24,12 @@ enum { ONCE_IN = 100 };
 
 enum weir_status __real_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
 enum weir_status __real_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
+enum weir_status __real_weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
+enum weir_status __real_weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream);
+enum weir_status __real_weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
+enum weir_status __wrap_weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
+enum weir_status __wrap_weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream);
+enum weir_status __wrap_weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
 enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
 enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
 
@@ -27,6 +38,8 @@ static char *kept; /* a live block */
 static size_t kept_bytes;
 static weir_stream other; /* the stream of a request */
 static unsigned requests, frees;
+static struct weir_pool *root;             /* the pool of the first request */
+static _Thread_local weir_stream captured; /* in a capture of this thread's */
 
 static int planted(const char *kind) {
     const char *plant = getenv("PLANT");
@@ -56,6 +69,17 @@ static enum weir_status answer(struct weir_pool *pool, size_t bytes, weir_stream
 
 enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     pthread_mutex_lock(&lock);
+    if (root == NULL) root = pool;
+    if (planted("sub") && pool != root && kept_bytes >= bytes) {
+        *out = kept;
+        pthread_mutex_unlock(&lock);
+        return WEIR_OK;
+    }
+    if (planted("graph") && pool == root && stream != captured && kept_bytes >= bytes) {
+        *out = kept;
+        pthread_mutex_unlock(&lock);
+        return WEIR_OK;
+    }
     const int now =
         ++requests >= ONCE_IN && (!planted("double") || kept_bytes >= bytes) && (!planted("corrupt") || kept != NULL);
     if (now) requests = 0;
@@ -68,7 +92,8 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
     pthread_mutex_unlock(&lock);
     const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
     pthread_mutex_lock(&lock);
-    if (status == WEIR_OK && bytes >= 4096) {
+    const bool keeps = planted("sub") ? pool != root : planted("graph") ? stream == captured : pool == root;
+    if (status == WEIR_OK && bytes >= 4096 && keeps) {
         kept = *out;
         kept_bytes = bytes;
     }
@@ -78,9 +103,29 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
 
 enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
     pthread_mutex_lock(&lock);
-    if (block == kept) kept = NULL, kept_bytes = 0;
+    if (block == kept && !planted("graph")) kept = NULL, kept_bytes = 0;
     const weir_stream named = planted("early") ? other : stream;
     const int lost = planted("leak") && ++frees % ONCE_IN == 0;
     pthread_mutex_unlock(&lock);
     return lost ? WEIR_OK : __real_weir_pool_free(pool, block, named);
+}
+
+enum weir_status __wrap_weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream) {
+    pthread_mutex_lock(&lock);
+    const weir_stream named = planted("cut") ? other : stream;
+    pthread_mutex_unlock(&lock);
+    const enum weir_status status = __real_weir_pool_resize(pool, block, bytes, named);
+    return planted("grow") ? WEIR_OK : status;
+}
+
+/* The stream is the thread's own and is destroyed after the capture. */
+enum weir_status __wrap_weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream) {
+    captured = stream;
+    return __real_weir_pool_capture_begin(pool, graph, stream);
+}
+
+enum weir_status __wrap_weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out) {
+    const enum weir_status status = __real_weir_pool_find(pool, address, out);
+    if (planted("lost")) out->start = (char *)out->start + 512;
+    return status;
 }

@@ -28,8 +28,8 @@ found() {
 }
 
 # Small blocks: the library never cuts its region anew.
-long="--duration 60s --sizes log:512:256K"
-short="--operations 1500 --sizes log:512:256K"
+long="--duration 60s --sizes log:512:256K --extras none"
+short="--operations 1500 --sizes log:512:256K --extras none"
 for watch in off on; do
     # shellcheck disable=SC2086
     found none $watch none "$planted" $short
@@ -67,4 +67,13 @@ found failed off fail "$planted" $long
 found broken off leak "$planted" $short
 # shellcheck disable=SC2086
 found stuck off stuck "$planted" $long --stuck 1s
+# Calls that weir's pool alone has.
+for watch in off on; do
+    found none "$watch" none "$planted" --operations 1500 --sizes log:512:256K
+    found double_hand_out "$watch" sub "$planted" --duration 60s --sizes log:4K:256K --extras sub-pools
+    found double_hand_out "$watch" graph "$planted" --duration 60s --sizes log:4K:256K --extras graphs
+    found faults "$watch" grow "$planted" --duration 60s --sizes log:4K:256K --extras resize
+    found faults "$watch" cut "$planted" --duration 60s --sizes log:4K:256K --extras resize
+    found broken "$watch" lost "$planted" --duration 60s --extras questions
+done
 exit $status

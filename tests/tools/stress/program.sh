@@ -34,14 +34,27 @@ clean most --threads 64 --streams 64 --operations 2000
 clean quick --duration 200ms --hold 0 --check none
 [ "$(key compared_bytes "$folder/quick")" = 0 ] || wrong "--check none compares"
 [ "$(key compared_bytes "$folder/large")" -gt 100000000 ] || wrong "--check full compares $(key compared_bytes "$folder/large")"
+# Each extra by itself, and not when it is not asked for.
+for extra in aligned resize exportable registered host-frees default-streams short-streams sub-pools iterations graphs \
+    limits reclaim snapshots questions; do
+    clean $extra --extras $extra --operations 800 --seed 1
+    [ "$(key "$extra" "$folder/$extra" | tr -d '}')" -gt 0 ] || wrong "--extras $extra makes none"
+done
+clean none --extras none --operations 800
+for extra in aligned graphs; do [ "$(key $extra "$folder/none")" = 0 ] || wrong "--extras none makes $extra"; done
+(export WEIR_OPTIONS=deterministic:on; clean deterministic --operations 1000)
+(export WEIR_OPTIONS=history:1000; clean history --extras snapshots,sub-pools,resize,graphs --operations 1000)
+(export WEIR_OPTIONS=policy:per-stream WEIR_EMU=clock:virtual; clean taking-turns --operations 1000 --margin none --seed 1)
 (export WEIR_OPTIONS=policy:footprint; clean footprint --operations 1000)
 (export WEIR_OPTIONS=policy:per-stream; clean per-stream --operations 1000 --margin none)
 (export WEIR_OPTIONS=limit:8M; clean limit --operations 1000)
 [ "$(key usable_bytes "$folder/limit")" = 8388608 ] || wrong "the pool's limit is not what is usable"
 
 # With one thread, and nothing refused, the requests are the seed's; under the virtual clock all is, with any number.
+# Whether a block grows hangs on time.
+steady=aligned,exportable,registered,host-frees,default-streams,short-streams,sub-pools,iterations,graphs,reclaim,snapshots,questions
 for turn in 1 2; do
-    clean one-$turn --threads 1 --seed 7 --fill 50% --operations 1000
+    clean one-$turn --threads 1 --seed 7 --fill 50% --operations 1000 --extras $steady
     (export WEIR_EMU=clock:virtual; clean virtual-$turn --threads 3 --seed 7 --operations 1000)
 done
 (export WEIR_EMU=clock:virtual; clean other --threads 3 --seed 8 --operations 1000)
