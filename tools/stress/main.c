@@ -280,16 +280,10 @@ static int stress_device(struct options *options) {
 
 int main(int count, char **argument) {
     struct options options;
-    char why[512];
-    int status = EXIT_SUCCESS;
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
-    if (!options_read(&options, count, argument, why, sizeof why)) {
-        status = say(why, EXIT_BAD_INPUT);
-    } else if (options.help) {
-        options_help(stdout);
-    } else if (options.version) {
-        printf("weir-stress %s\n", weir_version());
-    } else {
+    options_default(&options);
+    int status = options_read(&stress_options, &options, count, argument);
+    if (status == OPTIONS_GO_ON) {
         setenv("WEIR_LOG", "error", 0);                                    /* what the watch finds is told here */
         if (signal(SIGINT, interrupt) == SIG_IGN) signal(SIGINT, SIG_IGN); /* as a shell's jobs in the background are */
         signal(SIGTERM, interrupt);

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "contents.h"
 #include "extras.h"
 #include "laws.h"
 #include "patterns.h"
+#include "tools/options/option_table.h"
 #include "tools/plugin/plugin.h"
 
 enum { OPTIONS_MOST_THREADS = 64, OPTIONS_MOST_STREAMS = 64 };
@@ -36,12 +36,12 @@ struct options {
     const char *allocator; /* as given; NULL: weir's pool */
     struct plugin_names plugin;
     const char *json_path; /* "": standard output; NULL: no JSON */
-    bool quiet, help, version;
+    bool quiet;
 };
 
-/* Gives: false with one sentence in `why`; `options` is to be freed all the same. */
-bool options_read(struct options *options, int count, char **argument, char *why, size_t room);
-void options_free(struct options *options);
-void options_help(FILE *out);
+extern const struct option_table stress_options;
+
+void options_default(struct options *options);
+void options_free(struct options *options); /* whatever was read */
 
 #endif
