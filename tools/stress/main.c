@@ -6,19 +6,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "device/emulated.h"
 #include "report.h"
 
-enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */ };
+enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */, MOST_WIDE = 200, END_SECONDS = 15 };
+#define AGAIN_NS UINT64_C(500000000)
 
 static volatile sig_atomic_t interrupted;
+static volatile uint64_t interrupted_ns;
 
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Who asks again ends the program; but a signal may come twice at once, as to a process and to its group. */
 static void interrupt(int number) {
+    const uint64_t ns = now_ns();
+    if (interrupted == 0) interrupted_ns = ns;
     interrupted = 1;
-    signal(number, SIG_DFL); /* the next one ends the program */
+    if (ns - interrupted_ns < AGAIN_NS) return;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void heed(int number) {
+    if (signal(number, interrupt) == SIG_IGN) signal(number, SIG_IGN); /* as a shell's jobs in the background are */
 }
 
 static int say(const char *sentence, int status) {
@@ -86,14 +104,19 @@ static void close_rest(struct stress *stress) {
 
 /* ---- while it runs ---------------------------------------------------------------------------------------------- */
 
+/* No wider than the terminal: a second line would stay. */
 static void put_progress(const struct stress *stress, unsigned ticks) {
     const double usable = (double)stress->target.usable_bytes, live = (double)live_bytes(stress->live);
-    char end[32] = "";
+    struct winsize size = {0};
+    char end[32] = "", line[MOST_WIDE];
     if (stress->options->duration_ns > 0)
         snprintf(end, sizeof end, " of %.0f", (double)stress->options->duration_ns / 1e9);
-    fprintf(stderr, "\r%u%s s: %" PRIu64 " operations, %.0f %% live, %" PRIu64 " faults \033[K", ticks / TICKS, end,
-            (uint64_t)atomic_load(&stress->operations), 100 * live / usable,
-            (uint64_t)atomic_load(&stress->faults.count));
+    snprintf(line, sizeof line, "%u%s s: %" PRIu64 " operations, %.0f %% live, %" PRIu64 " faults", ticks / TICKS, end,
+             (uint64_t)atomic_load(&stress->operations), 100 * live / usable,
+             (uint64_t)atomic_load(&stress->faults.count));
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col <= strlen(line))
+        line[size.ws_col - 1] = 0;
+    fprintf(stderr, "\r%s\033[K", line);
     fflush(stderr);
 }
 
@@ -105,14 +128,15 @@ static void tick(void) {
 /* Gives: false when the threads do not come to an end. */
 static bool watch_over(struct stress *stress) {
     const bool shown = isatty(STDERR_FILENO) == 1 && !stress->options->quiet;
-    uint64_t before = 0, still = 0;
+    uint64_t before = 0, still = 0, patience = TICKS * stress->options->stuck_seconds;
     for (unsigned ticks = 0; atomic_load(&stress->ended) < stress->options->threads; ticks++) {
         const uint64_t made = atomic_load(&stress->operations);
         still = made == before ? still + 1 : 0;
         before = made;
         if (interrupted) atomic_store(&stress->over, true);
+        if (interrupted && patience > TICKS * END_SECONDS) patience = TICKS * END_SECONDS;
         if (shown && ticks % (TICKS / 2) == 0) put_progress(stress, ticks);
-        if (still >= TICKS * stress->options->stuck_seconds) return false;
+        if (still >= patience) return false;
         tick();
     }
     if (shown) fputs("\r\033[K", stderr);
@@ -148,6 +172,15 @@ static void gather(struct answer *answer, const struct worker *workers) {
     answer->interrupted = interrupted != 0;
 }
 
+/* The file of another run's answer must not stand for this one, however it ends. */
+static bool begin_answer(const struct options *options) {
+    const char *path = options->json_path;
+    FILE *out = path != NULL && *path != 0 ? fopen(path, "we") : NULL;
+    if (path == NULL || *path == 0) return true;
+    if (out == NULL) fprintf(stderr, "weir-stress: can't write %s: %s\n", path, strerror(errno));
+    return out != NULL && fclose(out) == 0;
+}
+
 static bool put_answer(const struct answer *answer) {
     const struct options *options = answer->stress->options;
     const char *path = options->json_path;
@@ -170,6 +203,8 @@ static bool put_answer(const struct answer *answer) {
 /* What the watch and the pool itself have to say at the end. */
 static void look_back(struct stress *stress, struct answer *answer) {
     struct weir_pool_stats stats = {.size = sizeof stats};
+    if (answer->counts.allocs == 0 && answer->counts.refused > 0)
+        faults_add(&stress->faults, FAULT_REFUSED, "no request was served: nothing has been tested");
     weir_device_synchronize(stress->device); /* host functions free too */
     stress_ask_watch(stress);
     if (stress->target.pool == NULL || weir_pool_get_stats(stress->target.pool, &stats) != WEIR_OK) return;
@@ -186,7 +221,8 @@ static void look_back(struct stress *stress, struct answer *answer) {
 /* The threads can't be ended: what is known is told, and the process ends. */
 static _Noreturn void give_up(struct stress *stress, struct answer *answer, const struct worker *workers) {
     faults_add(&stress->faults, FAULT_STUCK, "no operation has ended for %" PRIu64 " s",
-               stress->options->stuck_seconds);
+               interrupted && stress->options->stuck_seconds > END_SECONDS ? END_SECONDS
+                                                                           : stress->options->stuck_seconds);
     gather(answer, workers);
     put_answer(answer);
     fflush(stdout);
@@ -208,10 +244,19 @@ static void run_threads(struct stress *stress, struct answer *answer, struct wor
     if (stress->options->duration_ns > 0) stress->end_ns = begin + stress->options->duration_ns;
     if (stress->takes_turns) weir__thread_end(stress->device); /* this thread waits by other means */
     if (!start(stress, workers)) _exit(EXIT_FAILURE);
-    if (!watch_over(stress)) give_up(stress, answer, workers);
+    const bool ended = watch_over(stress);
+    answer->seconds = (double)(weir__device_now_ns(stress->device) - begin) / 1e9;
+    if (!ended) give_up(stress, answer, workers);
     for (unsigned i = 0; i < stress->options->threads; i++) pthread_join(workers[i].thread, NULL);
     if (stress->takes_turns) weir__thread_begin(stress->device, "main", 1);
-    answer->seconds = (double)(weir__device_now_ns(stress->device) - begin) / 1e9;
+}
+
+/* A library that ends the process must not make that look like an answer. */
+static bool running;
+static void ended_from_within(void) {
+    if (!running) return;
+    fputs("weir-stress: the process was ended while the run went on: there is no answer\n", stderr);
+    _exit(EXIT_FAILURE);
 }
 
 static bool open_workers(struct stress *stress, struct worker *workers) {
@@ -227,7 +272,9 @@ static int run(struct stress *stress, struct answer *answer) {
     if (workers == NULL) return say("no host memory", EXIT_FAILURE);
     if (open_rest(stress, answer) == WEIR_OK && open_workers(stress, workers)) {
         if (!stress->options->quiet) report_begin(answer, stderr);
+        running = atexit(ended_from_within) == 0;
         run_threads(stress, answer, workers);
+        running = false;
         gather(answer, workers);
         look_back(stress, answer);
         status = put_answer(answer) && atomic_load(&stress->faults.count) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -261,7 +308,8 @@ static int stress_device(struct options *options) {
     const enum weir_status opened = open_device(&stress, &answer);
     int status = EXIT_FAILURE;
     if (opened != WEIR_OK) {
-        status = say(weir_last_error()->message, opened == WEIR_INVALID ? EXIT_BAD_INPUT : EXIT_FAILURE);
+        status = say(weir_last_error()->message,
+                     opened == WEIR_INVALID || opened == WEIR_NO_DEVICE ? EXIT_BAD_INPUT : EXIT_FAILURE);
     } else if ((stress.live = live_open(answer.info.granularity_bytes)) == NULL) {
         say("no host memory", EXIT_FAILURE);
     } else if (!target_open(&stress.target, stress.device, options->device,
@@ -284,10 +332,11 @@ int main(int count, char **argument) {
     options_default(&options);
     int status = options_read(&stress_options, &options, count, argument);
     if (status == OPTIONS_GO_ON) {
-        setenv("WEIR_LOG", "error", 0);                                    /* what the watch finds is told here */
-        if (signal(SIGINT, interrupt) == SIG_IGN) signal(SIGINT, SIG_IGN); /* as a shell's jobs in the background are */
-        signal(SIGTERM, interrupt);
-        status = stress_device(&options);
+        setenv("WEIR_LOG", "error", 0); /* what the watch finds is told here */
+        heed(SIGINT);
+        heed(SIGTERM);
+        heed(SIGHUP);
+        status = begin_answer(&options) ? stress_device(&options) : EXIT_FAILURE;
     }
     options_free(&options);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;

@@ -70,6 +70,7 @@ static void put_watch(const struct answer *answer, FILE *out) {
 }
 
 void report_words(const struct answer *answer, FILE *out) {
+    const struct options *options = answer->stress->options;
     const struct counts *counts = &answer->counts;
     const uint64_t found = faults_of(answer);
     if (found == 0)
@@ -93,7 +94,9 @@ void report_words(const struct answer *answer, FILE *out) {
     if (answer->peak_held_bytes > 0) fprintf(out, "; most held: %.1f MiB", mebibytes(answer->peak_held_bytes));
     fprintf(out, "\n  refused: %" PRIu64 " requests", counts->refused);
     if (counts->refused > 0)
-        fprintf(out, "; the least that was live with the request: %.1f %%",
+        fprintf(out, "%s; the least that was live with the request: %.1f %%",
+                options->margin < 0 ? " (no faults without --margin)"
+                                    : " (faults only where too little was live: docs/stress.md)",
                 100 * share(counts->least_refused_bytes, answer->usable_bytes));
     fprintf(out, "\n  %-12s %12s %12s %12s %12s %12s\n", "us", "median", "99 %", "99.9 %", "99.99 %", "worst");
     put_times("allocation", &counts->alloc_ns, out);

@@ -40,6 +40,7 @@ struct stress {
     size_t level_bytes;        /* a thread's share of what is to be live */
     uint64_t begin_ns, end_ns; /* of the device's clock; end 0: not by time */
     struct block *_Atomic exchange[EXCHANGE_PLACES]; /* blocks on their way from thread to thread */
+    atomic_size_t exchanged_bytes;                   /* theirs, of all threads' shares */
     atomic_uint_fast64_t limits; /* times that the pool's limit was lowered or put back: odd while it is lower */
     atomic_int captures; /* streams that capture; below 0: pools that are being destroyed, which may not be then */
     atomic_uint_fast64_t operations;

@@ -32,7 +32,9 @@ static void exchange(struct worker *worker, uint32_t at, uint32_t place) {
     struct block *mine = worker->blocks[at];
     worker->counts.gifts++;
     worker_remove(worker, at);
+    const size_t bytes = mine->bytes;
     struct block *theirs = atomic_exchange(&worker->stress->exchange[place], mine);
+    atomic_fetch_add(&worker->stress->exchanged_bytes, bytes - (theirs != NULL ? theirs->bytes : 0));
     if (theirs != NULL) worker_add(worker, theirs);
 }
 
@@ -99,11 +101,13 @@ static bool is_over(const struct worker *worker, uint64_t made) {
 }
 
 static bool make_step(struct worker *worker, struct pattern *pattern, struct draw *draw) {
-    const struct view view = {.live_bytes = worker->live_bytes,
-                              .level_bytes = worker->stress->level_bytes,
+    struct stress *stress = worker->stress;
+    const size_t exchanged = atomic_load(&stress->exchanged_bytes) / stress->options->threads;
+    const struct view view = {.live_bytes = worker->live_bytes + exchanged,
+                              .level_bytes = stress->level_bytes,
                               .blocks = worker->block_count,
                               .most_blocks = worker->most_blocks,
-                              .streams = worker->stress->options->streams,
+                              .streams = stress->options->streams,
                               .refused = worker->refused};
     const struct step step = pattern_next(pattern, &view, draw);
     return make(worker, &step, draw) && make_other(worker, draw) && extras_make(worker);

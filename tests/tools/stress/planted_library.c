@@ -69,6 +69,8 @@ void *planted_alloc(ssize_t bytes, int device, void *stream) {
     unsigned class = 0;
     (void)device;
     if (planted("host")) return host;
+    if (planted("nothing")) return NULL;
+    if (planted("exit")) exit(0);
     pthread_mutex_lock(&lock);
     if (region == NULL && cudaMalloc(&memory, REGION) == 0) region = memory;
     while (class < CLASSES - 1 && (size_t)UNIT << class < (size_t)bytes) class ++;

@@ -8,7 +8,7 @@ stress=$1
 planted=$2
 library=$3:planted_alloc:planted_free:planted_use
 said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+trap 'rm -f "$said" "$said.words"' EXIT
 status=0
 
 # found KIND WATCH PLANT COMMAND...: the run finds a fault of the kind ("none": none), and its exit status says so.
@@ -52,6 +52,16 @@ done
 found watch on early "$planted" $long --check none
 # shellcheck disable=SC2086
 found wrong_address off host "$stress" --allocator "$library" $long
+# A library that never gives a block has not been tested; nor has one that ends the process.
+# shellcheck disable=SC2086
+found refused off nothing "$stress" --allocator "$library" $short
+got=0
+# shellcheck disable=SC2086
+WEIR_EMU=watch:off PLANT=exit "$stress" --allocator "$library" $short --json="$said" 2>"$said.words" || got=$?
+if [ $got -ne 1 ] || [ -s "$said" ] || ! grep -q 'there is no answer' "$said.words"; then
+    echo "exit: ended with $got: $(cat "$said.words" "$said")"
+    status=1
+fi
 # A library without a use function: other streams' uses are waited for.
 # shellcheck disable=SC2086
 found none on none "$stress" --allocator "${library%:*}" $short

@@ -29,6 +29,10 @@ done
 printf 'weir-trace 1\nm 1 700000 0\nm 2 4096 0\nm 3 100 1\nf 1\nf 2\nf 3\n' >"$folder/run.trace"
 clean trace --sizes "trace:$folder/run.trace" --operations 1000
 clean fixed --sizes fixed:1 --operations 1000 --threads 4 --streams 1
+# What is live keeps to the level, but for a thread's last block, whatever goes from thread to thread.
+clean half --fill 50% --operations 20000 --threads 3 --seed 3 --extras none --hold 0
+half=$(key peak_live_bytes "$folder/half") usable=$(key usable_bytes "$folder/half")
+[ $((100 * half / usable)) -lt 60 ] || wrong "--fill 50% has $half of $usable bytes live"
 clean large --sizes fixed:50M --fill 80% --operations 30 --threads 1 --check full
 clean most --threads 64 --streams 64 --operations 2000
 clean quick --duration 200ms --hold 0 --check none
@@ -75,6 +79,8 @@ grep -q "No fault found" "$folder/words" || wrong "words: $(cat "$folder/words")
 process=$!
 while ! grep -qs seed "$folder/begun"; do :; done
 kill -TERM $process
+kill -TERM $process
+kill -INT $process
 wait $process || wrong "interrupted, it ended with $?: $(cat "$folder/words" "$folder/begun")"
 grep -q '"interrupted":true' "$folder/interrupted" || wrong "interrupted, it does not say so"
 
