@@ -312,6 +312,30 @@ static struct others listen(struct weir_pool *pool) {
     return others;
 }
 
+/* (unlocks) What is freed and can't be marked, as on the legacy stream while another one captures, passes without anybody hearing
+ * of it: once a member has nothing else to wait for, the host waits for that. Gives: whether it did. */
+static bool wait_for_unmarked(struct weir_pool *pool, struct weir__request *request) {
+    const uint64_t since_ns = weir__device_now_ns(pool->device);
+    uint64_t from = 0;
+    bool waited = false;
+    weir__begin_host_wait(pool, request);
+    pthread_mutex_unlock(&pool->lock);
+    for (struct weir_pool *other; (other = use_next(pool->family, pool, from)) != NULL;) {
+        from = other->member.number + 1;
+        weir__pool_lock(other);
+        const struct weir__extent *unused = weir__ladder_oldest_incomplete(other);
+        if (unused == NULL) unused = weir__alone_oldest_incomplete(other);
+        if (!other->is_graph && unused != NULL && !weir__order_has_marks(&other->order) &&
+            since_ns < request->deadline_ns)
+            waited |= weir__wait_for_tags(other, request, unused) == WEIR_OK;
+        weir__pool_unlock(other);
+        unuse(pool->family, other);
+    }
+    pthread_mutex_lock(&pool->lock);
+    weir__account_host_waited(pool, request->slot, since_ns);
+    return waited;
+}
+
 /* There has never been another member: one that was may have left since the request looked. */
 static bool is_ever_alone(const struct weir_pool *pool) {
     lock(pool->family);
@@ -343,7 +367,8 @@ bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
     if (wanted_of_family(pool, request) == 0) return gave_meanwhile(pool, request);
     if (give_now(pool, request)) return true;
     if (pool->deterministic) return give_in_order(pool, request);
-    if (listen(pool).have_pending) return weir__wait_for_change(pool, request) == WEIR_OK;
+    if (listen(pool).have_pending)
+        return wait_for_unmarked(pool, request) || weir__wait_for_change(pool, request) == WEIR_OK;
     return give_now(pool, request) /* what has just become complete */ || gave_meanwhile(pool, request);
 }
 

@@ -105,6 +105,44 @@ static void other_streams_go_on_beside_a_capture(void **state) {
     with_capture_modes(go_on_beside);
 }
 
+struct opener {
+    struct weir_pool *pool;
+    struct gate *gate;
+};
+
+static void *open_when_waiting(void *argument) {
+    const struct opener *opener = argument;
+    while (stats_of(opener->pool).host_waits == 0) sched_yield();
+    open_gate(opener->gate);
+    return NULL;
+}
+
+/* No mark can be made there before the capture ends, which waits for the block: so the host waits for what was freed. */
+static void wait_for_the_legacy_stream(CUstreamCaptureMode mode) {
+    struct scene scene = open_scene(PAGES);
+    void *early = alloc(scene.pool, (PAGES - 16) * PAGE, NULL);
+    struct opener opener = {.pool = scene.graph, .gate = put_gate(NULL)};
+    queue_fill(NULL, early, (PAGES - 16) * PAGE, 0xAA);
+    begin(&scene, mode);
+    OK(weir_pool_free(scene.pool, early, NULL));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_when_waiting, &opener), 0);
+    void *block = alloc(scene.pool, 48 * PAGE, scene.stream);
+    pthread_join(thread, NULL);
+    set(block, 1, 48 * PAGE, scene.stream);
+    OK(weir_pool_free(scene.pool, block, scene.stream));
+    graph_exec exec = end(&scene);
+    launch_graph(exec, scene.stream);
+    OK(weir_device_synchronize(test_device()));
+    destroy_graph(exec);
+    close_scene(&scene);
+}
+
+static void what_was_freed_on_the_legacy_stream_is_waited_for_in_a_capture(void **state) {
+    (void)state;
+    with_capture_modes(wait_for_the_legacy_stream);
+}
+
 /* What has been freed on the stream since it is captured is had by others when the capture has ended, and not before. */
 static void wait_for_the_end(enum weir_policy policy) {
     struct scene scene = open_scene(PAGES);
@@ -357,6 +395,7 @@ static void another_thread_allocates_meanwhile(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_streams_go_on_beside_a_capture),
+        cmocka_unit_test(what_was_freed_on_the_legacy_stream_is_waited_for_in_a_capture),
         cmocka_unit_test(what_is_freed_meanwhile_waits_for_the_end),
         cmocka_unit_test(what_was_freed_before_can_be_waited_for),
         cmocka_unit_test(nothing_is_asked_of_the_stream_from_begin_on),
