@@ -20,8 +20,9 @@ usage: ./run.sh COMMAND [options]
   bench [quick] [--torch[=DIR]] [--rmm[=DIR]] [--profile=NAME]
                                allocators beside each other: devices that traces need, what smaller ones cost, host time; writes
                                build/bench/report.html and report.json (4 minutes of CPU time; quick: half of
-                               that, two traces and few devices). With --torch PyTorch's allocator too, with --rmm RMM's: of the virtual environment DIR
-                               (build/torch, build/rmm), made when it is not there (PyTorch: downloads 1.1 GB, keeps 3 GB; RMM: 4 MB, 42 MB)
+                               that, two traces and few devices). With --torch PyTorch's allocator too, with --rmm RMM's (25.04): of
+                               the virtual environment DIR, which is only read; without DIR of build/torch, build/rmm, made when
+                               they are not there (PyTorch: downloads 1.1 GB, keeps 3 GB; RMM: 4 MB, 42 MB)
   bench pool [--torch[=DIR]]   host time alone; writes build/bench/pool.json
   bench emulator [SEEDS]       the emulated driver: its speed, its conformance, waits taken out, and SEEDS (1000) schedules of
                                training steps (some minutes); writes build/bench/emulator.json
@@ -204,50 +205,12 @@ mutations() { grep '^mutations:' | sed "s/.* \([0-9][0-9]*\) $1.*/\1/" | awk '{ 
 # folder_of DIR: the folder that a person meant.
 folder_of() { case $1 in /*) echo "$1" ;; *) echo "$CALLER/$1" ;; esac; }
 
-# package_version DIR PACKAGE: of a package in a virtual environment.
-package_version() { "$1/bin/python" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$2"; }
-
-# package_folder DIR PACKAGE: where it lies there.
-package_folder() {
-    "$1/bin/python" -c 'import importlib.util as u, sys; print(u.find_spec(sys.argv[1]).submodule_search_locations[0])' "$2"
-}
-
-# Peers from pip: each sets `library` and `version`; or fails, and `why` is the reason.
-CUDA=${CUDA_HOME:-/usr/local/cuda}
-
-# torch_peer DIR: the driver of the PyTorch in that virtual environment, which is made where it is not there yet.
-torch_peer() {
-    local torch
-    library=build/bench/libweir-bench-torch.so
-    why="PyTorch can't be fetched"
-    tests/torch/fetch.sh "$1" && torch=$(package_folder "$1" torch) || return 1
-    version="PyTorch $(package_version "$1" torch)"
-    why="PyTorch's headers need the CUDA toolkit's (CUDA_HOME, else $CUDA)"
-    [ -f "$CUDA/include/cuda_runtime_api.h" ] || return 1
-    why="the driver of PyTorch's allocator can't be built"
-    c++ -std=c++20 -O2 -fPIC -shared -isystem "$torch/include" -isystem "$CUDA/include" bench/peers/torch.cc -o "$library" \
-        -L"$torch/lib" -lc10_cuda -lc10 "-Wl,-rpath,$torch/lib"
-}
-
-# rmm_peer DIR: RMM of the last release that is headers alone; later ones have NVIDIA's own runtime inside.
-RMM_PACKAGES="librmm-cu12==25.4.0 rapids-logger==0.1.19"
-rmm_peer() {
-    local rmm logger
-    library=build/bench/libweir-bench-rmm.so
-    why="RMM can't be fetched"
-    if ! "$1/bin/python" -c 'import librmm, rapids_logger' 2>/dev/null; then
-        say "fetching $RMM_PACKAGES into $1 (downloads 4 MB, keeps 42 MB)"
-        # shellcheck disable=SC2086
-        python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check --no-cache-dir --no-deps $RMM_PACKAGES || return 1
-    fi
-    rmm=$(package_folder "$1" librmm)/include logger=$(package_folder "$1" rapids_logger) || return 1
-    version="RMM $(package_version "$1" librmm-cu12)"
-    why="RMM's headers need the CUDA toolkit's (CUDA_HOME, else $CUDA)"
-    [ -f "$CUDA/include/cuda_runtime_api.h" ] || return 1
-    why="the driver of RMM's resources can't be built"
-    c++ -std=c++17 -O2 -fPIC -shared -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE -isystem "$rmm/rapids/libcudacxx" \
-        -isystem "$rmm/rapids" -isystem "$rmm" -isystem "$logger/include" -isystem "$CUDA/include" bench/peers/rmm.cc -o "$library" \
-        -L"$logger/lib64" -lrapids_logger "-Wl,-rpath,$logger/lib64" -Lbuild/lib/emu -l:libcudart.so.13
+# build_peer --NAME[=DIR]: sets `library` and `version`; or fails, and `why` is the reason.
+build_peer() {
+    local name=${1%%=*} said folder=()
+    name=${name#--} library=build/bench/libweir-bench-$name.so
+    case $1 in *=*) folder=("$(folder_of "${1#*=}")") ;; *) need_packages "$PEER_PACKAGES" ;; esac
+    if said=$(bench/peers/build.sh "$name" "$library" "${folder[@]}"); then version=$said; else why=$said; return 1; fi
 }
 
 # bench_pool [--torch[=DIR]]
@@ -257,15 +220,11 @@ bench_pool() {
     build dev -DWEIR_TESTS=OFF
     mkdir -p build/bench
     if [ -n "${1:-}" ]; then
-        need_packages "$PEER_PACKAGES"
-        torch_peer "$(peer_folder "$1")" || die "$why" 2
+        build_peer "$1" || die "torch: $why" 2
         torch=("--torch=$library")
     fi
     build/bin/weir-bench-pool --json=build/bench/pool.json "${torch[@]}"
 }
-
-# peer_folder --NAME[=DIR]: its virtual environment, build/NAME when none is named.
-peer_folder() { case $1 in *=*) folder_of "${1#*=}" ;; *) echo "$ROOT/build/${1#--}" ;; esac; }
 
 # profile_option NAME: what has a / is a file, as for WEIR_EMU.
 profile_option() { case $1 in */*) echo "--profile=$(folder_of "$1")" ;; *) echo "--profile=$1" ;; esac; }
@@ -275,16 +234,17 @@ bench_page() {
     local out=build/bench traces=() pool=() report=() made=() library version why name option kind=$1 shown="./run.sh bench"
     shift
     need_packages "$POOL_PACKAGES"
-    [ $# -eq 0 ] || need_packages "$PEER_PACKAGES"
     build dev -DWEIR_TESTS=OFF
     mkdir -p "$out/traces/made"
     [ "$kind" = all ] || shown+=" $kind"
     for option in "$@"; do
+        shown+=" $option"
         name=${option%%=*} name=${name#--}
-        [ "$name" != profile ] || { shown+=" --profile=$(basename "${option#*=}")" report+=("$(profile_option "${option#*=}")"); continue; }
-        shown+=" --$name"
-        if "${name}_peer" "$(peer_folder "$option")"; then
-            pool+=("--$name=$library") report+=("--library=$name:$version:$library")
+        if [ "$name" = profile ]; then
+            report+=("$(profile_option "${option#*=}")")
+        elif build_peer "$option"; then
+            pool+=("--$name=$library")
+            report+=("--library=$name:$version:$library")
         else
             say "$name is left out: $why"
             report+=("--absent=$name:$why")
@@ -292,14 +252,15 @@ bench_page() {
     done
     made=(moe-fsdp2 moe-modern ft-varlen-full gpt-dense) # the long ones are begun first
     [ "$kind" = all ] || { made=(moe-noac gpt-dense); report+=(--quick); }
-    report+=("--command=$shown" "--command=weir-bench-pool --json=pool.json")
+    pool=("--json=$out/pool.json" "${pool[@]}")
+    report+=("--command=$shown" "--command=weir-bench-pool ${pool[*]}")
     for name in "${made[@]}"; do
         build/bin/weir-trace gen "$name" --seed 1 -o "$out/traces/made/$name-s1.trace.gz" 2> "$out/log" || die "$(cat "$out/log")"
         traces+=("$name=$out/traces/made/$name-s1.trace.gz")
         report+=("--command=weir-trace gen $name --seed 1 -o TRACE")
     done
     say "what calls cost the host"
-    build/bin/weir-bench-pool --json="$out/pool.json" "${pool[@]}" > "$out/pool.txt"
+    build/bin/weir-bench-pool "${pool[@]}" > "$out/pool.txt"
     say "replays"
     build/bin/weir-bench-report --json="$out/report.json" --html="$out/report.html" --pool="$out/pool.json" "${report[@]}" "${traces[@]}"
     say "wrote $out/report.html and $out/report.json"

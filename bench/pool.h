@@ -40,7 +40,8 @@ struct row {
 struct peer {
     pid_t process; /* 0: it is not there */
     FILE *to, *from;
-    char why[256]; /* it is not there */
+    char why[256];    /* it is not there */
+    char version[32]; /* "": it tells none */
 };
 
 /* Libraries with the functions of peers/peer.h; NULL: it is not measured. */

@@ -12,6 +12,8 @@
 #include "bench/beside.h"
 #include "bench/pool.h"
 
+#define READY "ready" /* what a peer says first */
+
 struct program {
     const char *kind, *argument; /* as peers/main.c takes them */
     const char *preload;         /* NULL: none */
@@ -62,7 +64,10 @@ static void open_peer(struct peer *peer, const struct program *program) {
     if (peer->process > 0 && fgets(peer->why, sizeof peer->why, peer->from) == NULL)
         snprintf(peer->why, sizeof peer->why, "it could not be started\n");
     peer->why[strcspn(peer->why, "\n")] = 0;
-    if (strcmp(peer->why, "ready") != 0) stop(peer);
+    if (strncmp(peer->why, READY, strlen(READY)) != 0)
+        stop(peer);
+    else if (peer->why[strlen(READY)] == ' ')
+        snprintf(peer->version, sizeof peer->version, "%.31s", peer->why + strlen(READY) + 1);
 }
 
 bool peers_take_uses(enum subject peer) { return peer == TORCH || peer == TORCH_EXPANDABLE || peer == TORCH_SPLIT; }
@@ -80,7 +85,7 @@ void peers_open(struct peer peers[PEERS], const char *torch_library, const char 
     };
     signal(SIGPIPE, SIG_IGN); /* a peer that ends is a figure that is not known */
     for (int i = 0; i < PEERS; i++) {
-        peers[i] = (struct peer){.why = "it was not asked for"};
+        peers[i] = (struct peer){.why = "no library was given"};
         if (programs[i].argument != NULL) open_peer(&peers[i], &programs[i]);
     }
 }

@@ -171,6 +171,19 @@ static void write_missing(FILE *out, const struct peer peers[PEERS]) {
     fputs("}", out);
 }
 
+/* Of each peer that tells it. */
+static void write_versions(FILE *out, const struct peer peers[PEERS]) {
+    const char *comma = "";
+    fputs(",\"versions\":{", out);
+    for (int i = 0; i < PEERS; i++) {
+        if (peers[i].version[0] == 0) continue;
+        fprintf(out, "%s\"%s\":", comma, subject_names[FIRST_PEER + i]);
+        page_json(peers[i].version, out);
+        comma = ",";
+    }
+    fputs("}", out);
+}
+
 bool report_write(const char *path, const struct row *rows, size_t count, const struct peer peers[PEERS]) {
     FILE *out = fopen(path, "we");
     if (out == NULL) {
@@ -180,6 +193,7 @@ bool report_write(const char *path, const struct row *rows, size_t count, const 
     const double one = over_rows(rows, count, 1, MUTEX), two = over_rows(rows, count, 2, MUTEX);
     fprintf(out, "{\"mutex_ns\":%.1f,\"mutex_two_threads_ns\":%.1f,\"device\":\"emulated\",", one, two);
     write_missing(out, peers);
+    write_versions(out, peers);
     fputs(",\"pairs\":[", out);
     write_rows(out, rows, count, false);
     fputs("],\"mix\":[", out);

@@ -24,7 +24,7 @@ static struct options {
     size_t command_count;
     struct report_trace traces[MOST_TRACES];
     char names[MOST_TRACES][64];
-    char versions[REPORT_LIBRARIES][256];
+    char versions[REPORT_LIBRARIES][512];
     struct report_plan plan;
 } settings;
 
@@ -49,7 +49,7 @@ static bool name_library(const char *option, const char *value, struct options *
         if (strncmp(value, report_libraries[i], length) != 0 || value[length] != ':') continue;
         const char *text = value + length + 1, *colon = has_path ? strchr(text, ':') : NULL;
         if (has_path && (colon == NULL || colon[1] == 0)) break;
-        snprintf(options->versions[i], sizeof options->versions[i], "%.*s", has_path ? (int)(colon - text) : 255, text);
+        snprintf(options->versions[i], sizeof options->versions[i], "%.*s", has_path ? (int)(colon - text) : 511, text);
         options->plan.libraries[i] = (struct report_library){has_path ? colon + 1 : NULL, options->versions[i]};
         return true;
     }
@@ -166,6 +166,19 @@ static json_t *allocators(void) {
     return list;
 }
 
+/* Without a library an allocator is neither replayed nor timed, for one reason. weir-bench-pool knows only that it was given none. */
+static void say_why_not_timed(const json_t *list) {
+    for (size_t i = 0; i < report_allocator_count; i++) {
+        const enum report_peer peer = report_allocators[i].peer;
+        json_t *entry = json_array_get(list, i);
+        if ((peer != REPORT_TORCH && peer != REPORT_RMM) || settings.plan.libraries[peer - REPORT_TORCH].path != NULL)
+            continue;
+        if (*report_text(entry, "cpu_missing") != 0)
+            json_object_set_new(entry, "cpu_missing",
+                                json_string(settings.plan.libraries[peer - REPORT_TORCH].version));
+    }
+}
+
 static json_t *commands(void) {
     json_t *list = json_array();
     for (size_t i = 0; i < settings.command_count; i++) json_array_append_new(list, json_string(settings.commands[i]));
@@ -190,6 +203,7 @@ static json_t *measure(void) {
         json_pack("{s:s, s:b, s:s, s:b, s:o, s:o, s:o}", "report", REPORT_MARK, "emulated", 1, "made", day, "quick",
                   settings.plan.quick, "machine", machine(), "commands", commands(), "allocators", allocators());
     report_add_cpu(pool, report);
+    say_why_not_timed(json_object_get(report, "allocators"));
     json_decref(pool);
     if (!report_run(&settings.plan, settings.json, report)) {
         json_decref(report);
@@ -251,8 +265,9 @@ static void print_summary(const json_t *report) {
     }
     json_array_foreach(json_object_get(report, "allocators"), index, sum) {
         const char *missing = report_text(sum, "missing"), *cpu = report_text(sum, "cpu_missing");
-        if (*missing != 0) printf("%s was not replayed: %s\n", report_text(sum, "name"), missing);
-        if (*cpu != 0 && strcmp(cpu, missing) != 0) printf("%s was not timed: %s\n", report_text(sum, "name"), cpu);
+        const bool same = strcmp(cpu, missing) == 0;
+        if (*missing != 0) printf("%s was not %s: %s\n", report_text(sum, "name"), same ? "run" : "replayed", missing);
+        if (*cpu != 0 && !same) printf("%s was not timed: %s\n", report_text(sum, "name"), cpu);
     }
 }
 

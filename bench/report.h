@@ -69,10 +69,12 @@ const char *report_text(const json_t *object, const char *key); /* "": it is non
 const json_t *report_entry(const json_t *list, const char *key, const char *value);
 json_t *report_real(double value); /* null for what is not finite */
 
-/* What weir-bench-pool has written becomes "cpu". */
+/* What weir-bench-pool has written becomes "cpu", and of the allocators "cpu_missing" and versions. */
 void report_add_cpu(const json_t *pool, json_t *report);
 /* "summary": for each allocator that has figures, medians over traces and loops, and ratios to weir. */
 void report_sum(json_t *report);
+/* Whether any allocator of that origin has figures of traces, or of host time; after report_sum. */
+bool report_has(const json_t *report, enum report_peer peer, bool replayed);
 
 /* ---- the page (report_page.c, report_curves.c, report_bars.c) ---------------------------------------------------- */
 

@@ -68,6 +68,9 @@ void report_add_cpu(const json_t *pool, json_t *report) {
     json_array_foreach(json_object_get(report, "allocators"), index, entry) {
         json_t *why = json_object_get(json_object_get(pool, "missing"), report_text(entry, "key"));
         json_object_set(entry, "cpu_missing", why != NULL ? why : json_null());
+        const char *version = report_text(json_object_get(pool, "versions"), report_text(entry, "key"));
+        if (*version != 0)
+            json_object_set_new(entry, "version", json_sprintf("%s %s", report_text(entry, "name"), version));
     }
 }
 
@@ -151,6 +154,17 @@ static void sum_cpu(const json_t *report, const char *key, json_t *sum) {
     json_object_set_new(sum, "cpu_of_weir", report_real(median_of(&of_weir)));
     json_object_set_new(sum, "cpu_of_weir_least", report_real(least_of(&of_weir)));
     json_object_set_new(sum, "cpu_of_weir_most", report_real(most_of(&of_weir)));
+}
+
+bool report_has(const json_t *report, enum report_peer peer, bool replayed) {
+    const json_t *sum;
+    size_t index;
+    json_array_foreach(json_object_get(report, "summary"), index, sum) {
+        const size_t place = report_place(report_text(sum, "allocator"));
+        if (place == report_allocator_count || report_allocators[place].peer != peer) continue;
+        if (replayed ? report_number(sum, "traces") > 0 : isfinite(report_number(sum, "cpu_of_weir"))) return true;
+    }
+    return false;
 }
 
 void report_sum(json_t *report) {

@@ -28,6 +28,10 @@ static const json_t *hardest(const json_t *report) {
     return found;
 }
 
+static bool has_others(const json_t *report) {
+    return report_has(report, REPORT_TORCH, true) || report_has(report, REPORT_RMM, true);
+}
+
 static void put_claim(const json_t *report, FILE *out) {
     const double weir = report_number(sum_of(report, "weir"), "honest_median");
     const json_t *next = hardest(report);
@@ -36,20 +40,36 @@ static void put_claim(const json_t *report, FILE *out) {
     else
         fputs("weir beside other allocators", out);
     if (isfinite(weir) && next != NULL) {
-        fprintf(out, "; the next best here, ");
-        page_text(report_name(report_text(next, "allocator")), out);
-        fprintf(out, ", needs %.2f&#160;x", report_number(next, "honest_median"));
+        const char *key = report_text(next, "allocator");
+        fputs(has_others(report) ? "; the next best here, " : "; ", out);
+        if (strcmp(key, "per_stream") == 0) fputs("its own policy ", out);
+        page_text(report_name(key), out);
+        fprintf(out, "%s needs %.2f&#160;x", has_others(report) ? "," : "", report_number(next, "honest_median"));
     }
-    fprintf(out, " (medians of %zu traces)", json_array_size(json_object_get(report, "traces")));
+    const size_t traces = json_array_size(json_object_get(report, "traces"));
+    if (traces == 1)
+        fputs(" (one trace)", out);
+    else
+        fprintf(out, " (medians of %zu traces)", traces);
+}
+
+/* Whose code the figures are of. */
+static void put_real(const json_t *report, FILE *out) {
+    const bool torch = report_has(report, REPORT_TORCH, true), rmm = report_has(report, REPORT_RMM, true);
+    if (has_others(report))
+        fprintf(out, "%s%s%s allocators are the real ones", torch ? "PyTorch's" : "", torch && rmm ? " and " : "",
+                rmm ? "RMM's" : "");
+    else
+        fputs("Only weir's own policies were replayed, no other allocator", out);
 }
 
 static void put_head(const json_t *report, FILE *out) {
     page_head("weir bench", report_css, out);
     fputs("<body>\n<header>\n<p class=\"brand\">weir bench</p>\n<h1>", out);
     put_claim(report, out);
-    fputs(
-        "</h1>\n<p class=\"note\">No GPU was used. The allocators are the real ones; the device is emulated (profile ",
-        out);
+    fputs("</h1>\n<p class=\"note\">No GPU was used. ", out);
+    put_real(report, out);
+    fputs("; the device is emulated (profile ", out);
     page_text(report_text(json_object_get(report, "device"), "profile"), out);
     fputs("), its clock is virtual, and the traces are modelled training steps. Devices are multiples of the peak of "
           "live "
@@ -98,16 +118,24 @@ static const char glance_head[] =
     "<section>\n"
     "<h2>At a glance</h2>\n"
     "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"At a glance\">\n"
-    "<table class=\"glance\">\n"
-    "<caption>Median and worst of the traces. Smallest: on which the job completes. At most 1 % slower: on "
-    "this device and every larger one of those tried. Held: what an allocator takes of a device 4 times the "
-    "peak. Host time: of the loops below and others, by their fastest rounds; median, least and "
-    "most.</caption>\n"
+    "<table class=\"glance\" aria-describedby=\"glance-words\">\n"
     "<thead><tr><th scope=\"col\"></th><th scope=\"col\">smallest device</th><th scope=\"col\">worst</th><th "
     "scope=\"col\">at most 1 % slower from</th><th scope=\"col\">worst</th><th scope=\"col\">median, of "
     "weir's</th><th scope=\"col\">held with plenty</th><th scope=\"col\">host time, of weir's</th><th "
     "scope=\"col\">range</th></tr></thead>\n"
     "<tbody>\n";
+
+/* Below the table, not in it: a table that is scrolled sideways takes its caption along. */
+static void put_glance_words(const json_t *report, FILE *out) {
+    const bool coarse = json_is_true(json_object_get(report, "quick"));
+    fprintf(
+        out,
+        "<p class=\"note words\" id=\"glance-words\">Median and worst of the traces. Smallest: on which the job "
+        "completes. At most 1 %% slower: %s. Held: what an allocator takes of a device 4 times the peak. Host time: "
+        "of the loops below and others, by their fastest rounds; median, least and most.</p>\n",
+        coarse ? "on this device. Both were found by bisecting alone (quick): a larger one may say otherwise"
+               : "on this device and every larger one of those tried");
+}
 
 static void put_glance(const json_t *report, FILE *out) {
     const json_t *sum;
@@ -118,6 +146,7 @@ static void put_glance(const json_t *report, FILE *out) {
         if (has) put_sum(report, sum, out);
     }
     fputs("</tbody>\n</table>\n</div>\n", out);
+    put_glance_words(report, out);
 }
 
 /* Only where there is something to say. */
@@ -209,19 +238,22 @@ static void put_traces(const json_t *report, FILE *out) {
     fputs("</section>\n", out);
 }
 
-static const char host_head[] =
+static const char host_head[] = /* of printf */
     "<section>\n"
     "<h2>What calls cost the host</h2>\n"
     "<p>Nanoseconds a step, of the fastest of 41 rounds; the thin line reaches to the median. The scale is "
     "logarithmic, from 1 ns to 100 us. Subjects take turns in one run; driver calls cost what they cost in "
-    "the emulated driver. jemalloc and mimalloc give host memory, and RMM has no call for a use. A mutex "
-    "that nobody else wants: ";
-static const char host_units[] = " ns.</p>\n<div class=\"bars\">\n";
+    "the emulated driver.%s%s A mutex that nobody else wants: %.1f ns.</p>\n<div class=\"bars\">\n";
+
+static const char host_malloc[] = " jemalloc and mimalloc give host memory, which has no streams.";
+static const char host_rmm[] = " RMM has no call for a use.";
 
 static void put_host_time(const json_t *report, FILE *out) {
     static const char *const shown[] = {"pairs-4K", "pairs-64M", "uses-1M", "threads-1M", "mix-1M", "mix-64M"};
     const json_t *loops = json_object_get(json_object_get(report, "cpu"), "loops");
-    fprintf(out, "%s%.1f%s", host_head, report_number(json_object_get(report, "cpu"), "mutex_ns"), host_units);
+    fprintf(out, host_head, report_has(report, REPORT_HOST, false) ? host_malloc : "",
+            report_has(report, REPORT_RMM, false) ? host_rmm : "",
+            report_number(json_object_get(report, "cpu"), "mutex_ns"));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const json_t *loop = report_entry(loops, "loop", shown[i]);
         if (loop != NULL) report_bars(loop, json_object_get(report, "allocators"), out);
@@ -231,18 +263,23 @@ static void put_host_time(const json_t *report, FILE *out) {
 
 /* ---- how it was measured ----------------------------------------------------------------------------------------- */
 
-static void put_versions(const json_t *report, FILE *out) {
+/* Of the allocators that were replayed, or of those that were only timed. */
+static void put_versions(const json_t *report, bool replayed, const char *what, FILE *out) {
     const json_t *entry;
     size_t index;
     const char *last = "";
     json_array_foreach(json_object_get(report, "allocators"), index, entry) {
         const char *version = report_text(entry, "version");
+        if (json_is_true(json_object_get(entry, "replayed")) != replayed) continue;
         if (*version == 0 || strcmp(version, last) == 0) continue;
-        fputs(*last == 0 ? "<p>Peers: " : "; ", out);
+        if (*last == 0)
+            fprintf(out, "<p>Peers %s: ", what);
+        else
+            fputs("; ", out);
         page_text(version, out);
         last = version;
     }
-    if (*last != 0) fputs(", over the emulated CUDA runtime and driver.</p>\n", out);
+    if (*last != 0) fputs(".</p>\n", out);
 }
 
 static const char how_text[] =
@@ -255,20 +292,26 @@ static const char how_text[] =
 static const char how_gh200[] =
     " cudaMalloc and cudaFree cost 100 us and 15 us a MiB each under this one, which is most of the slowdown "
     "of allocators that go back to the driver: docs/results.md says what is left of it at a flat cost.";
-static const char how_peers[] =
-    "</p>\n"
-    "<p>PyTorch's allocator is that of pip's libc10_cuda, called from C++ without Python. RMM's resources "
-    "are given the whole device at their start, the best for what fits; they take no uses on other streams, "
-    "so the replay makes the block's stream wait for them before it is freed. Memory that runs out ends a "
-    "run: what the program would have done then is not in a trace.</p>\n";
+static const char how_torch[] = " PyTorch's allocator is that of pip's libc10_cuda, called from C++ without Python.";
+static const char how_rmm[] =
+    " RMM's resources are given the whole device at their start, the best for what fits; they take no uses on other "
+    "streams, so the replay makes the block's stream wait for them before it is freed.";
+static const char how_commands[] = "<p>The first command makes all of it; the others are what it runs, for each TRACE; "
+                                   "programs lie in build/bin.</p>\n<ul class=\"commands\">\n";
 
 static void put_how(const json_t *report, FILE *out) {
     const json_t *machine = json_object_get(report, "machine"), *command;
     const char *profile = report_text(json_object_get(report, "device"), "profile");
     size_t index;
-    fprintf(out, "%s%s%s", how_text, strcmp(profile, "gh200") == 0 ? how_gh200 : "", how_peers);
-    put_versions(report, out);
-    fputs("<ul class=\"commands\">\n", out);
+    fprintf(out,
+            "%s%s</p>\n<p>Memory that runs out ends a run: what the program would have done then is not in a "
+            "trace.%s%s</p>\n",
+            how_text, strcmp(profile, "gh200") == 0 ? how_gh200 : "",
+            report_has(report, REPORT_TORCH, true) ? how_torch : "",
+            report_has(report, REPORT_RMM, true) ? how_rmm : "");
+    put_versions(report, true, "over the emulated CUDA runtime and driver", out);
+    put_versions(report, false, "of host memory", out);
+    fputs(how_commands, out);
     json_array_foreach(json_object_get(report, "commands"), index, command) {
         fputs("<li><code>", out);
         page_text(json_is_string(command) ? json_string_value(command) : "", out);

@@ -237,20 +237,23 @@ static const char *short_name(const char *profile) {
 
 /* What anyone can type to get an allocator's figures again. */
 static void say_commands(const struct runs *runs, json_t *commands) {
-    char text[512], which[128];
+    char text[1600], which[700], profile[300] = "";
+    const char *named = runs->plan->profile;
+    if (named != NULL)
+        snprintf(profile, sizeof profile, " --profile=%s%.255s", strchr(named, '/') != NULL ? "./" : "",
+                 short_name(named));
     for (size_t i = 0; i < report_allocator_count; i++) {
         const struct report_allocator *allocator = &report_allocators[i];
+        char set[128] = "";
         if (!can_run(runs->plan, allocator)) continue;
         if (allocator->policy != NULL)
             snprintf(which, sizeof which, "--policy=%s", allocator->policy);
         else
-            snprintf(which, sizeof which, "--allocator=libweir-bench-%s.so:weir_peer_alloc:weir_peer_free%s",
-                     report_libraries[allocator->peer - REPORT_TORCH], allocator->uses ? ":weir_peer_use" : "");
-        snprintf(text, sizeof text, "%s%s%s%sweir-replay TRACE %s%s%s --scan --honest=1%% --curve=%s%s",
-                 allocator->set != NULL ? allocator->set : "", allocator->set != NULL ? "=" : "",
-                 allocator->set != NULL ? allocator->value : "", allocator->set != NULL ? " " : "", which,
-                 runs->plan->profile != NULL ? " --profile=" : "",
-                 runs->plan->profile != NULL ? short_name(runs->plan->profile) : "",
+            snprintf(which, sizeof which, "--allocator=%.600s:weir_peer_alloc:weir_peer_free%s",
+                     library_of(runs->plan, allocator)->path, allocator->uses ? ":weir_peer_use" : "");
+        if (allocator->set != NULL)
+            snprintf(set, sizeof set, "LD_LIBRARY_PATH=build/lib/emu %s=%s ", allocator->set, allocator->value);
+        snprintf(text, sizeof text, "%sweir-replay TRACE %s%s --scan --honest=1%% --curve=%s%s", set, which, profile,
                  runs->plan->quick ? FEW_DEVICES : DEVICES, runs->plan->quick ? " --coarse" : "");
         json_array_append_new(commands, json_string(text));
     }

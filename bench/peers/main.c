@@ -2,7 +2,8 @@
 /* Runs the loops of weir-bench-pool over an allocator that has this process to itself: malloc and free, as LD_PRELOAD gives them
  * (NAME is an entry that shows whose they are), or a library with the functions of peer.h. A line of standard input asks for a
  * round: KIND BYTES THREADS STEPS, the numbers of struct loop; a line answers with nanoseconds a step, "nan" where
- * something could not be done. The first line says "ready", or why not. usage: weir-bench-peer malloc NAME | library PATH */
+ * something could not be done. The first line says "ready", behind it malloc's version where it tells one; or why not.
+ * usage: weir-bench-peer malloc NAME | library PATH */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,21 @@ static bool malloc_give(void *self, int thread, void *block, size_t bytes) {
 }
 
 LOOP_DEFINE(malloc_thread, malloc_take, no_use, malloc_give)
+
+/* " 2.0.9", as mimalloc and jemalloc tell it: 209, and "5.3.0-0-g54eaed1". "": neither is there. */
+static void malloc_version(char text[32]) {
+    int (*mi_version)(void);
+    int (*mallctl)(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+    const char *told = NULL;
+    size_t bytes = sizeof told;
+    *(void **)&mi_version = dlsym(RTLD_DEFAULT, "mi_version");
+    *(void **)&mallctl = dlsym(RTLD_DEFAULT, "mallctl");
+    text[0] = 0;
+    if (mi_version != NULL)
+        snprintf(text, 32, " %d.%d.%d", mi_version() / 100, mi_version() / 10 % 10, mi_version() % 10);
+    else if (mallctl != NULL && mallctl("version", &told, &bytes, NULL, 0) == 0)
+        snprintf(text, 32, " %.*s", (int)strcspn(told, "-"), told);
+}
 
 /* ---- a library --------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +119,9 @@ int main(int count, char **argument) {
     }
     const char *why = is_malloc ? NULL : open_library(argument[2]);
     if (is_malloc && dlsym(RTLD_DEFAULT, argument[2]) == NULL) why = "it is not installed";
-    puts(why == NULL ? "ready" : why);
+    char version[32] = "";
+    if (is_malloc) malloc_version(version);
+    printf("%s%s\n", why == NULL ? "ready" : why, why == NULL ? version : "");
     fflush(stdout);
     if (why == NULL) answer_rounds(is_malloc ? malloc_thread : library_thread);
     return why == NULL ? 0 : 1;

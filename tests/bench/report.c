@@ -47,7 +47,8 @@ static const char second_trace[] =
                                                                             "2.0", "completed", "3")));
 
 static const char pool[] =
-    "{\"mutex_ns\":11.0,\"missing\":{\"jemalloc\":\"it is not installed\"},\"pairs\":["
+    "{\"mutex_ns\":11.0,\"missing\":{\"jemalloc\":\"it is not "
+    "installed\"},\"versions\":{\"mimalloc\":\"2.0.9\"},\"pairs\":["
     "{\"loop\":\"pairs-4K\",\"bytes\":4096,\"threads\":1,\"record_use\":false,\"weir_ns\":22.0,\"weir_fastest_ns\":20."
     "0,"
     "\"torch_ns\":900.0,\"torch_fastest_ns\":200.0,\"rmm_pool_ns\":null,\"rmm_pool_fastest_ns\":null}],\"mix\":["
@@ -62,11 +63,13 @@ static json_t *made_report(void) {
         "\"commands\":[\"./run.sh bench --torch && true\"],\"allocators\":["
         "{\"key\":\"weir\",\"name\":\"weir\",\"what\":\"itself\",\"version\":null,\"missing\":null},"
         "{\"key\":\"torch\",\"name\":\"PyTorch, default\",\"what\":\"as it comes\",\"version\":\"PyTorch "
-        "1.2\",\"missing\":null},"
+        "1.2\",\"replayed\":true,\"missing\":null},"
         "{\"key\":\"rmm_pool\",\"name\":\"RMM, pool\",\"what\":\"its pool\",\"version\":null,\"missing\":null},"
         "{\"key\":\"rmm_arena\",\"name\":\"RMM, arena\",\"what\":\"its arena\",\"version\":null,"
         "\"missing\":\"pip said \\\"</p><script>\\\"\"},"
-        "{\"key\":\"jemalloc\",\"name\":\"jemalloc\",\"what\":\"of the host\",\"version\":null,\"missing\":null}]}");
+        "{\"key\":\"jemalloc\",\"name\":\"jemalloc\",\"what\":\"of the host\",\"version\":null,\"missing\":null},"
+        "{\"key\":\"mimalloc\",\"name\":\"mimalloc\",\"what\":\"of the host\",\"version\":null,\"replayed\":false,"
+        "\"missing\":null}]}");
     json_t *figures = parsed(pool), *traces = json_array();
     report_add_cpu(figures, report);
     json_decref(figures);
@@ -91,6 +94,10 @@ static void has(const char *page, const char *part) {
     if (strstr(page, part) == NULL) fail_msg("the page lacks \"%s\"", part);
 }
 
+static void has_not(const char *page, const char *part) {
+    if (strstr(page, part) != NULL) fail_msg("the page has \"%s\"", part);
+}
+
 static void is_near(double value, double expected) {
     if (!(value > expected - 1e-9 && value < expected + 1e-9)) fail_msg("%.9g is not %.9g", value, expected);
 }
@@ -106,7 +113,8 @@ static void the_page_is_well_formed_and_complete_in_itself(void **state) {
     has(page, "No GPU was used");
     has(page, "<code>./run.sh bench --torch &#38;&#38; true</code>");
     has(page, "&#60;CPU&#62;");
-    has(page, "PyTorch 1.2");
+    has(page, "Peers over the emulated CUDA runtime and driver: PyTorch 1.2.");
+    has(page, "Peers of host memory: mimalloc 2.0.9.");
     free(page);
     json_decref(report);
 }
@@ -155,6 +163,65 @@ static void what_is_missing_is_named_with_its_reason(void **state) {
     json_decref(report);
 }
 
+/* A report in which nothing ran but weir's own two policies. */
+static json_t *own_report(bool quick) {
+    static const char text[] = "{\"allocators\":[{\"key\":\"weir\"},{\"key\":\"per_stream\"},{\"key\":\"torch\","
+                               "\"missing\":\"it was not asked "
+                               "for\",\"cpu_missing\":\"it was not asked for\"}]}";
+    json_t *report = parsed(text), *traces = json_array();
+    json_array_append_new(traces, parsed(TRACE("one", RESULT("weir", "1.0", "1.0", "1.2",
+                                                             "") "," RESULT("per_stream", "1.2", "1.4", "1.5", ""))));
+    json_object_set_new(report, "traces", traces);
+    json_object_set_new(report, "quick", json_boolean(quick));
+    report_sum(report);
+    return report;
+}
+
+static void the_words_are_of_what_was_run(void **state) {
+    (void)state;
+    json_t *report = made_report(), *own = own_report(false);
+    char *page = page_of(report), *own_page = page_of(own);
+    has(page, "No GPU was used. PyTorch's allocators are the real ones; the device is emulated");
+    has(page, "libc10_cuda");
+    has_not(page, "RMM's resources are"); /* it failed */
+    has(own_page, "Only weir's own policies were replayed, no other allocator; the device is emulated");
+    has(own_page, "; its own policy per-stream needs 1.40&#160;x (one trace)");
+    has_not(own_page, "the next best here");
+    has_not(own_page, "real ones");
+    has_not(own_page, "RMM's resources are");
+    has_not(own_page, "RMM has no call");
+    has_not(own_page, "libc10_cuda");
+    has_not(own_page, "jemalloc");
+    free(page);
+    free(own_page);
+    json_decref(report);
+    json_decref(own);
+}
+
+static void a_quick_run_promises_nothing_of_larger_devices(void **state) {
+    (void)state;
+    json_t *quick = own_report(true), *full = own_report(false);
+    char *quick_page = page_of(quick), *full_page = page_of(full);
+    has(full_page, "every larger one of those tried");
+    has_not(quick_page, "every larger one of those tried");
+    has(quick_page, "bisecting alone");
+    has_not(full_page, "bisecting alone");
+    free(quick_page);
+    free(full_page);
+    json_decref(quick);
+    json_decref(full);
+}
+
+static void words_below_a_table_are_not_scrolled_with_it(void **state) {
+    (void)state;
+    json_t *report = own_report(false);
+    char *page = page_of(report);
+    has(page, "</table>\n</div>\n<p class=\"note words\" id=\"glance-words\">");
+    has_not(page, "<caption>");
+    free(page);
+    json_decref(report);
+}
+
 static void pictures_show_each_device_and_where_memory_ran_out(void **state) {
     (void)state;
     json_t *report = made_report();
@@ -197,6 +264,9 @@ int main(void) {
         cmocka_unit_test(sums_are_medians_and_ratios_to_weir),
         cmocka_unit_test(no_device_is_more_than_any_and_is_told_as_such),
         cmocka_unit_test(what_is_missing_is_named_with_its_reason),
+        cmocka_unit_test(the_words_are_of_what_was_run),
+        cmocka_unit_test(a_quick_run_promises_nothing_of_larger_devices),
+        cmocka_unit_test(words_below_a_table_are_not_scrolled_with_it),
         cmocka_unit_test(pictures_show_each_device_and_where_memory_ran_out),
         cmocka_unit_test(odd_figures_still_make_a_page),
     };

@@ -17,7 +17,7 @@
 static char folder[] = "/tmp/weir_bench_report_XXXXXX";
 
 static const char pool[] = "{\"mutex_ns\":11,\"missing\":{\"torch\":\"no "
-                           "network\"},\"mix\":[],\"pairs\":[{\"loop\":\"pairs-4K\",\"bytes\":4096,"
+                           "library was given\"},\"mix\":[],\"pairs\":[{\"loop\":\"pairs-4K\",\"bytes\":4096,"
                            "\"threads\":1,\"record_use\":false,\"weir_ns\":22,\"weir_fastest_ns\":20,\"rmm_pool_ns\":"
                            "400,\"rmm_pool_fastest_ns\":300}]}";
 
@@ -95,6 +95,13 @@ static void the_smallest_bench_makes_figures_and_a_page(void **state) {
     assert_non_null(strstr(page, "<b>PyTorch, default</b> was not run: no network"));
     json_t *report = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     assert_non_null(report);
+    const json_t *torch = entry(json_object_get(report, "allocators"), "key", "torch");
+    assert_string_equal(json_string_value(json_object_get(torch, "missing")), "no network");
+    assert_string_equal(json_string_value(json_object_get(torch, "cpu_missing")), "no network");
+    char *said = text_of("out");
+    assert_non_null(strstr(said, "PyTorch, default was not run: no network\n"));
+    free(said);
+    assert_non_null(strstr(page, "WEIR_PEER_RMM=pool weir-replay TRACE --allocator=" PLAIN ":weir_peer_alloc:"));
     const json_t *trace = entry(json_object_get(report, "traces"), "name", "small");
     const json_t *weir = entry(json_object_get(trace, "results"), "allocator", "weir");
     const json_t *peer = entry(json_object_get(trace, "results"), "allocator", "rmm_pool");
