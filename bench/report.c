@@ -6,6 +6,7 @@
  *        weir-bench-report --from=FILE --html=FILE [--json=FILE]    the page once more, of a file of figures
  * FILE of --pool: what weir-bench-pool wrote. --library=torch:VERSION:PATH and rmm:VERSION:PATH: libraries with the
  * functions of peers/peer.h; --absent=torch:WHY: there is none. --command=TEXT, again for each: what the page says made it. */
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -94,6 +95,7 @@ static int add_trace(char **words, struct options *options, struct complaint com
     if (index == MOST_TRACES) return complain(complaint, "more than %d traces", MOST_TRACES);
     if ((size_t)(equals - word) >= sizeof options->names[index])
         return complain(complaint, "'%.200s': the name is too long", word);
+    if (access(equals + 1, R_OK) != 0) return complain(complaint, "'%.200s' can't be read: %s", word, strerror(errno));
     snprintf(options->names[index], sizeof options->names[index], "%.*s", (int)(equals - word), word);
     options->traces[index] = (struct report_trace){options->names[index], equals + 1};
     options->plan.trace_count++;
@@ -137,7 +139,8 @@ static void set_defaults(struct options *options) {
 static json_t *read_json(const char *path) {
     json_error_t error;
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (json == NULL) bad("%s, line %d: %s", path, error.line, error.text);
+    if (json == NULL && error.line > 0) bad("%s, line %d: %s", path, error.line, error.text);
+    if (json == NULL && error.line <= 0) bad("%s", error.text); /* it names the file */
     return json;
 }
 
@@ -191,20 +194,17 @@ static double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static json_t *measure(void) {
+static json_t *measure(json_t *pool) {
     const double began = seconds();
     const time_t now = time(NULL);
     char day[32] = "";
     struct tm parts;
-    json_t *pool = read_json(settings.pool);
-    if (pool == NULL) return NULL;
     if (gmtime_r(&now, &parts) != NULL) strftime(day, sizeof day, "%Y-%m-%d", &parts);
     json_t *report =
         json_pack("{s:s, s:b, s:s, s:b, s:o, s:o, s:o}", "report", REPORT_MARK, "emulated", 1, "made", day, "quick",
                   settings.plan.quick, "machine", machine(), "commands", commands(), "allocators", allocators());
     report_add_cpu(pool, report);
     say_why_not_timed(json_object_get(report, "allocators"));
-    json_decref(pool);
     if (!report_run(&settings.plan, settings.json, report)) {
         json_decref(report);
         return NULL;
@@ -215,8 +215,14 @@ static json_t *measure(void) {
 
 static json_t *read_report(void) {
     json_t *report = read_json(settings.from);
-    if (report == NULL || strcmp(report_text(report, "report"), REPORT_MARK) == 0) return report;
-    bad("%s is no report: \"report\" is not \"%s\"", settings.from, REPORT_MARK);
+    char why[320];
+    if (report == NULL) return NULL;
+    if (strcmp(report_text(report, "report"), REPORT_MARK) != 0)
+        bad("%s is no report: \"report\" is not \"%s\"", settings.from, REPORT_MARK);
+    else if (!report_check(report, why, sizeof why))
+        bad("%s is no report: %s", settings.from, why);
+    else
+        return report;
     json_decref(report);
     return NULL;
 }
@@ -275,7 +281,10 @@ int main(int count, char **argument) {
     set_defaults(&settings);
     const int status = options_read(&report_options, &settings, count, argument);
     if (status != OPTIONS_GO_ON) return status;
-    json_t *report = settings.from != NULL ? read_report() : measure();
+    json_t *pool = settings.from == NULL ? read_json(settings.pool) : NULL;
+    if (settings.from == NULL && pool == NULL) return EXIT_BAD_INPUT;
+    json_t *report = settings.from != NULL ? read_report() : measure(pool);
+    json_decref(pool);
     if (report == NULL) return settings.from != NULL ? EXIT_BAD_INPUT : EXIT_FAILURE;
     report_sum(report);
     const bool written = write_figures(report) && write_page(report);

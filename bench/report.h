@@ -57,7 +57,8 @@ struct report_plan {
 };
 
 /* Replays the traces through the allocators: adds "traces" and "device" to the report, the commands, and to the
- * allocators what kept one from all of them. False, said on standard error: no weir-replay can be called. `scratch`: where files of a moment may lie, and
+ * allocators what kept one from all of them. A trace that no allocator can be given is left out, which is said on standard
+ * error. False, said there too: none is left, or no weir-replay can be called. `scratch`: where files of a moment may lie, and
  * the beginning of their names. */
 bool report_run(const struct report_plan *plan, const char *scratch, json_t *report);
 
@@ -69,6 +70,8 @@ const char *report_text(const json_t *object, const char *key); /* "": it is non
 const json_t *report_entry(const json_t *list, const char *key, const char *value);
 json_t *report_real(double value); /* null for what is not finite */
 
+/* Whether a report is as one is written: each value there, and of its kind. False: *why names it. (report_check.c) */
+bool report_check(const json_t *report, char *why, size_t room);
 /* What weir-bench-pool has written becomes "cpu", and of the allocators "cpu_missing" and versions. */
 void report_add_cpu(const json_t *pool, json_t *report);
 /* "summary": for each allocator that has figures, medians over traces and loops, and ratios to weir. */

@@ -229,6 +229,17 @@ static json_t *trace_of(const struct runs *runs, const struct report_trace *trac
     return entry;
 }
 
+static bool has_answers(const struct runs *runs, const struct report_trace *trace) {
+    const char *why = "";
+    for (size_t i = 0; i < runs->call_count; i += 2) {
+        if (runs->calls[i].trace != trace) continue;
+        if (runs->calls[i].answer != NULL) return true;
+        why = runs->calls[i].why;
+    }
+    fprintf(stderr, "weir-bench-report: trace %s is left out: %s\n", trace->name, why);
+    return false;
+}
+
 /* A profile's name, or its file's, without the folders of this machine. */
 static const char *short_name(const char *profile) {
     const char *slash = strrchr(profile, '/');
@@ -296,7 +307,8 @@ bool report_run(const struct report_plan *plan, const char *scratch, json_t *rep
     }
     list_calls(&runs, scratch);
     run_calls(&runs);
-    for (size_t i = 0; i < plan->trace_count; i++) json_array_append_new(traces, trace_of(&runs, &plan->traces[i]));
+    for (size_t i = 0; i < plan->trace_count; i++)
+        if (has_answers(&runs, &plan->traces[i])) json_array_append_new(traces, trace_of(&runs, &plan->traces[i]));
     for (size_t i = 0; i < report_allocator_count; i++)
         say_missing(&runs, &report_allocators[i], json_array_get(json_object_get(report, "allocators"), i));
     json_object_set_new(report, "traces", traces);
@@ -304,5 +316,5 @@ bool report_run(const struct report_plan *plan, const char *scratch, json_t *rep
     say_commands(&runs, json_object_get(report, "commands"));
     for (size_t i = 0; i < runs.call_count; i++) json_decref(runs.calls[i].answer);
     free(runs.calls);
-    return true;
+    return json_array_size(traces) > 0;
 }

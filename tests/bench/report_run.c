@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "bench/report.h"
 #include "tests/well_formed.h"
 
 static char folder[] = "/tmp/weir_bench_report_XXXXXX";
@@ -131,16 +132,54 @@ static void the_page_is_made_again_from_the_figures(void **state) {
 
 static void a_library_that_is_none_is_missing_with_the_reason_on_the_machine_that_was_named(void **state) {
     (void)state;
-    assert_int_equal(
-        run("said",
-            "%s --quick --json=none.json --html=none.html --pool=pool.json --profile=h100 --library=torch:1:./none.so "
-            "small=small.trace",
-            BENCH),
-        0);
+    assert_int_equal(run("said",
+                         "%s --quick --json=none.json --html=none.html --pool=pool.json --profile=h100 "
+                         "--library=torch:1:./none.so "
+                         "small=small.trace",
+                         BENCH),
+                     0);
     char *page = text_of("none.html");
     assert_non_null(strstr(page, "<b>PyTorch, default</b> was not replayed: --allocator ./none.so: the library can't"));
     assert_non_null(strstr(page, "(profile h100)"));
     free(page);
+}
+
+/* Of another kind than any that the value may have. */
+static json_t *wrong_for(const json_t *value) {
+    return json_is_string(value) ? json_integer(1) : json_is_null(value) ? json_object() : json_string("x");
+}
+
+static void refuse_each(const json_t *report, json_t *part, const char *key, size_t *count) {
+    char why[320];
+    json_t *value = json_incref(json_is_object(part) ? json_object_get(part, key) : json_array_get(part, 0));
+    json_is_object(part) ? json_object_set_new(part, key, wrong_for(value))
+                         : json_array_set_new(part, 0, wrong_for(value));
+    if (report_check(report, why, sizeof why)) fail_msg("%s of a wrong kind is taken", key);
+    json_is_object(part) ? json_object_set(part, key, value) : json_array_set(part, 0, value);
+    assert_true(report_check(report, why, sizeof why));
+    ++*count;
+    const char *inner;
+    json_t *next;
+    void *after;
+    json_object_foreach_safe(value, after, inner, next) refuse_each(report, value, inner, count);
+    if (json_array_size(value) > 0) refuse_each(report, value, "an entry", count);
+    json_decref(value);
+}
+
+static void a_report_with_any_value_of_a_wrong_kind_is_refused(void **state) {
+    (void)state;
+    char *text = text_of("report.json");
+    json_t *report = json_loads(text, 0, NULL);
+    size_t count = 0;
+    free(text);
+    json_object_del(report, "summary"); /* it is made anew */
+    json_object_del(report, "report");
+    const char *key;
+    json_t *value;
+    void *after;
+    json_object_foreach_safe(report, after, key, value) refuse_each(report, report, key, &count);
+    assert_true(count > 40);
+    json_decref(report);
 }
 
 static void bad_input_is_refused_by_name(void **state) {
@@ -155,12 +194,17 @@ static void bad_input_is_refused_by_name(void **state) {
         {"--html=b --from=report.json small=small.trace", "--from makes a page"},
         {"--html=b --library=cub:1:x", "--library cub:1:x: expected torch: or rmm: and VERSION:PATH"},
         {"--html=b --library=rmm:1", "--library rmm:1: expected torch: or rmm: and VERSION:PATH"},
+        {"--html=b --from=cut.json", "cut.json is no report: made is missing: it should be a text"},
+        {"--html=b --from=nowhere.json", "nowhere.json"},
+        {"--json=a --html=b --pool=nowhere.json small=small.trace", "nowhere.json"},
+        {"--json=a --html=b --pool=pool.json small=none.trace", "'small=none.trace' can't be read: No such file"},
         {"--html=b --jobs=0", "--jobs 0: expected a whole number from 1 to 64"},
         {"--html=b --fast", "unknown option --fast"},
         {"--html=b small", "'small' is not NAME=TRACE"},
     };
+    write_text("cut.json", "{\"report\":\"weir-bench 1\"}");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        assert_int_equal(run("said", "%s %s", BENCH, refused[i].arguments), 2);
+        if (run("said", "%s %s", BENCH, refused[i].arguments) != 2) fail_msg("%s is not refused", refused[i].arguments);
         char *said = text_of("said");
         if (strstr(said, refused[i].sentence) == NULL) fail_msg("%s: said \"%s\"", refused[i].arguments, said);
         free(said);
@@ -172,6 +216,7 @@ int main(void) {
         cmocka_unit_test(the_smallest_bench_makes_figures_and_a_page),
         cmocka_unit_test(the_page_is_made_again_from_the_figures),
         cmocka_unit_test(a_library_that_is_none_is_missing_with_the_reason_on_the_machine_that_was_named),
+        cmocka_unit_test(a_report_with_any_value_of_a_wrong_kind_is_refused),
         cmocka_unit_test(bad_input_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
