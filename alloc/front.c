@@ -69,11 +69,13 @@ static void link_noted(struct weir__front *front, struct weir__extent *extent) {
     else
         front->noted = extent;
     front->noted_last = extent;
+    front->noted_bytes += extent->bytes;
 }
 
 static void unlink_noted(struct weir__front *front, struct weir__extent *extent) {
     if (front->noted_last == extent) front->noted_last = extent->left;
     link_out(&front->noted, extent);
+    front->noted_bytes -= extent->bytes;
     extent->noted = false;
 }
 
@@ -128,6 +130,10 @@ FAST bool may_take(const struct weir__front *front, size_t bytes, size_t request
 
 FAST bool fits(const struct weir__front *front, size_t bytes) {
     return front->kept < WEIR__FRONT_BLOCKS && front->kept_bytes + bytes <= front->most_bytes;
+}
+
+FAST bool fits_noted(const struct weir__front *front, const struct weir__extent *extent) {
+    return !extent->noted || front->noted_bytes + extent->bytes <= front->most_noted_bytes;
 }
 
 /* ---- without the pool's lock ------------------------------------------------------------------------------------ */
@@ -249,7 +255,7 @@ bool weir__front_free(struct weir_pool *pool, void *block, weir_stream stream, s
     if (front == NULL) return false;
     struct weir__extent *extent = weir__table_get(&front->own, (uintptr_t)block);
     const bool keep = extent != NULL && !extent->kept && (!extent->noted || may_tag(pool, extent)) &&
-                      fits(front, extent->bytes) && !is_peak(front, extent->bytes);
+                      fits(front, extent->bytes) && fits_noted(front, extent) && !is_peak(front, extent->bytes);
     if (keep) {
         if (requested_bytes != NULL) *requested_bytes = extent->requested_bytes;
         front->frees++;
@@ -291,6 +297,7 @@ static struct weir__front *front_for(struct weir_pool *pool, struct weir__slot *
         *front = (struct weir__front){.slot = slot,
                                       .ended = true,
                                       .most_bytes = WEIR__FRONT_GRANULES * pool->granule,
+                                      .most_noted_bytes = WEIR__FRONT_NOTED * pool->granule,
                                       .next = pool->fronts.first};
         pool->fronts.first = slot->front = front;
     }
@@ -468,18 +475,21 @@ bool weir__front_keep(struct weir_pool *pool, struct weir__extent *extent, uint3
     if (front == NULL) return false;
     lock(front);
     struct weir__extent *gone = NULL;
-    const bool keep = is_open(pool, front) && (extent->front == front || weir__table_reserve(&front->own));
+    extent->noted = extent->tag_count > 0;
+    const bool keep = is_open(pool, front) && fits_noted(front, extent) &&
+                      (extent->front == front || weir__table_reserve(&front->own));
     if (keep) {
         gone = make_room(pool, front, extent->bytes);
         if (extent->front == NULL) weir__table_put(&front->own, extent->address, extent);
         extent->front = front;
-        extent->noted = extent->tag_count > 0;
         front->noted_since_look += extent->noted;
         weir__order_tag_notes(&pool->order, extent);
         put_in(front, extent, weir__slot_tick(slot), weir__stamp(pool));
         weir__account_kept(slot);
     } else if (extent->front != NULL) {
         disown(front, extent);
+    } else {
+        extent->noted = false;
     }
     unlock(front);
     give_list_back(pool, gone);
@@ -639,7 +649,7 @@ void weir__fronts_hide(struct weir_pool *pool) {
 /* ---- the walk, and the end -------------------------------------------------------------------------------------- */
 
 static enum weir_status check_kept(const struct weir_pool *pool, const struct weir__front *front) {
-    size_t bytes = 0, requested = 0;
+    size_t bytes = 0, requested = 0, noted = 0;
     unsigned kept = 0;
     for (const struct weir__extent *extent = front->oldest; extent != NULL; extent = extent->newer, kept++) {
         WEIR__HOLDS(extent->kept && extent->front == front && extent->state == WEIR__USED &&
@@ -652,7 +662,11 @@ static enum weir_status check_kept(const struct weir_pool *pool, const struct we
                     (size_t)extent->address, extent->bytes);
         bytes += extent->bytes;
         requested += extent->requested_bytes;
+        noted += extent->noted ? extent->bytes : 0;
     }
+    WEIR__HOLDS(noted == front->noted_bytes && noted <= front->most_noted_bytes,
+                "a front keeps %zu bytes with noted uses; it says %zu of at most %zu", noted, front->noted_bytes,
+                front->most_noted_bytes);
     WEIR__HOLDS(kept == front->kept && bytes == front->kept_bytes && requested == front->kept_requested_bytes,
                 "a front keeps %u blocks of %zu bytes, %zu requested; it says %u, %zu, %zu", kept, bytes, requested,
                 front->kept, front->kept_bytes, front->kept_requested_bytes);

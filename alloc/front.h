@@ -7,7 +7,8 @@
  *         touches them (let go)
  * kept    an own block that is free, unused after the stream's tick at its free, and its tags, which are those of noted uses. To
  *         all but the front it is a used extent: it stays in the tables, and counts as live in the pool's accounts
- * bin     kept blocks without noted uses, by size; those with are taken in the order in which they were freed
+ * bin     kept blocks without noted uses, by size; those with are taken in the order in which they were freed, and are few: tied
+ *         to one size and one place, they would lie scattered among what large blocks need
  * drain   kept blocks become idle extents, as after any free; it comes before anything that the pool itself can't do without
  *         the driver, and before anything is refused
  * withheld  so many bytes of what a front keeps are not taken without the pool's lock, since that might make a new peak that
@@ -36,6 +37,7 @@ struct weir__slot;
 
 #define WEIR__FRONT_LARGEST  32u   /* granules of a block that may be kept, */
 #define WEIR__FRONT_GRANULES 2048u /* of all that a front keeps, */
+#define WEIR__FRONT_NOTED    128u  /* of those with noted uses, */
 #define WEIR__FRONT_BLOCKS   1024u /* and how many blocks that may be */
 
 enum { WEIR__FRONT_BINS = 64, WEIR__FRONT_PLACES = 64, WEIR__FRONT_PROBES = 4 };
@@ -48,14 +50,15 @@ struct weir__front {
     unsigned kept;            /* blocks; read without the lock too */
     weir_stream stream;       /* read without the lock too */
     struct weir__slot *slot;
-    size_t most_bytes; /* that may be kept */
-    size_t kept_bytes; /* read without the lock too */
+    size_t most_bytes, most_noted_bytes; /* that may be kept; of those with noted uses */
+    size_t kept_bytes;                   /* read without the lock too */
     size_t kept_requested_bytes;
     size_t withheld_bytes, withheld_requested_bytes; /* of those; changed under both locks */
     uint64_t allocs, frees;                          /* made here that the pool has not counted yet */
     struct weir__table own;
     struct weir__extent *oldest, *newest;    /* kept */
     struct weir__extent *noted, *noted_last; /* of those, with noted uses: the oldest, the newest */
+    size_t noted_bytes;                      /* of those */
     unsigned noted_since_look;               /* frees of such, since their streams were asked */
     struct weir__front *next;                /* of the pool */
     struct weir__extent *bins[WEIR__FRONT_BINS];

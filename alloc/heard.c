@@ -17,6 +17,7 @@ void weir__heard_record(struct weir__heard *heard, uint32_t slot, weir_event eve
         weir__heard_forget(heard, event);
         return;
     }
+    heard->newest = number;
     struct weir__clock *clock = clock_of(heard, event);
     if (clock == NULL) return;
     *clock = heard->streams[slot];

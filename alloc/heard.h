@@ -23,6 +23,7 @@ struct weir__clock {
 
 struct weir__heard {
     struct weir__clock streams[WEIR__HEARD_SLOTS];
+    uint64_t newest;           /* number that was heard */
     struct weir__table events; /* the clock of what an event's last record came after */
 };
 
@@ -35,6 +36,13 @@ void weir__heard_clear(struct weir__heard *heard);
 /* The program has ordered `slot` after what `other` freed up to a number, as far as is known. */
 static inline bool weir__heard_before(const struct weir__heard *heard, uint32_t other, uint64_t number, uint32_t slot) {
     return slot < WEIR__HEARD_SLOTS && other < WEIR__HEARD_SLOTS && number <= heard->streams[slot].numbers[other];
+}
+/* So many frees ago, and more, `slot` stood where all that `other` has queued may begin: what follows there has had that long to
+ * be done. False where `other` is not known to wait for `slot`. */
+static inline bool weir__heard_begun(const struct weir__heard *heard, uint32_t other, uint32_t slot, uint64_t frees) {
+    if (slot >= WEIR__HEARD_SLOTS || other >= WEIR__HEARD_SLOTS) return false;
+    const uint64_t begin = heard->streams[other].numbers[slot];
+    return begin > 0 && heard->newest >= begin + frees;
 }
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "alloc/pool.h"
 
-#define PROBES 8 /* extents of one index tried for a request, from the best fit on */
+#define PROBES       8   /* extents of one index tried for a request, from the best fit on */
+#define RECENT_FREES 60u /* freed, or begun, so shortly before it may well hold the asking stream back */
 
 static bool usable_if_ordered(const void *context, const struct weir__extent *extent) {
     const struct weir__asker *asker = context;
@@ -14,6 +15,12 @@ static bool usable_if_ordered(const void *context, const struct weir__extent *ex
 static bool usable_if_likely(const void *context, const struct weir__extent *extent) {
     const struct weir__asker *asker = context;
     return weir__order_extent_is_likely(asker->order, asker->slot, extent) &&
+           weir__order_extent_can_be_waited_for(asker->order, extent);
+}
+
+static bool usable_if_ripe(const void *context, const struct weir__extent *extent) {
+    const struct weir__asker *asker = context;
+    return weir__order_extent_is_ripe(asker->order, asker->slot, extent, RECENT_FREES) &&
            weir__order_extent_can_be_waited_for(asker->order, extent);
 }
 
@@ -34,8 +41,8 @@ static bool usable_after_a_wait(const void *context, const struct weir__extent *
 }
 
 static struct weir__usable usable_of(const struct weir__asker *asker, enum weir__use use) {
-    static bool (*const kinds[])(const void *, const struct weir__extent *) = {usable_if_complete, usable_if_ordered,
-                                                                               usable_if_likely, usable_after_a_wait};
+    static bool (*const kinds[])(const void *, const struct weir__extent *) = {
+        usable_if_complete, usable_if_ordered, usable_if_likely, usable_if_ripe, usable_after_a_wait};
     return (struct weir__usable){kinds[use], asker};
 }
 
@@ -311,8 +318,6 @@ static bool wait_on_host(struct weir__extent *extent, struct weir__choice *choic
 
 /* ---- what other streams have ------------------------------------------------------------------------------------ */
 
-#define RECENT_FREES 10u /* what was freed so shortly before may well hold the asking stream back */
-
 /* Of the best fits that other streams have, the one that has been idle the longest: its mark is likely to have passed
  * by the time the asking stream gets there. */
 static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struct weir__request *request) {
@@ -328,17 +333,17 @@ static struct weir__extent *oldest_fit(const struct weir_pool *pool, const struc
     return oldest;
 }
 
-/* Pages that the stream may have without being held back, where that is little work. */
-static bool move_likely(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
-                        struct weir__choice *choice) {
-    const struct weir__window *window = look(pool, request, seen, WEIR__USE_LIKELY, LITTLE_WORK);
+/* Pages that the stream may have without being held back for long, where that is little work. */
+static bool move_little(struct weir_pool *pool, const struct weir__request *request, struct look *seen,
+                        enum weir__use use, struct weir__choice *choice) {
+    const struct weir__window *window = look(pool, request, seen, use, LITTLE_WORK);
     if (window->first == NULL || request->map_refusals > 0 || (window->lacking > 0 && !pool->movable)) return false;
     const struct weir__asker asker = {.order = &pool->order, .slot = request->slot};
     const size_t needed = window->lacking + window->returned + window->idle_pages;
     size_t found = 0;
-    weir__ladder_donors(pool, &asker, WEIR__USE_LIKELY, needed, NULL, 0, &found);
+    weir__ladder_donors(pool, &asker, use, needed, NULL, 0, &found);
     choice->step = WEIR__MAP;
-    choice->use = WEIR__USE_LIKELY;
+    choice->use = use;
     choice->window = *window;
     return found == needed;
 }
@@ -347,9 +352,12 @@ static bool wait_on_device(struct weir_pool *pool, const struct weir__request *r
                            struct weir__choice *choice) {
     struct weir__extent *oldest = oldest_fit(pool, request);
     if (oldest == NULL) return return_pages(pool, request, seen, WEIR__USE_ANY, choice);
-    if (pool->frees_stamped - oldest->number < RECENT_FREES && move_likely(pool, request, seen, choice)) return true;
-    choice->use = WEIR__USE_ANY;
-    wait_for(pool, request, oldest, choice);
+    const bool recent = pool->frees_stamped - oldest->number < RECENT_FREES;
+    if (recent && move_little(pool, request, seen, WEIR__USE_LIKELY, choice)) return true;
+    struct weir__extent *ripe = best(pool, request, WEIR__USE_RIPE);
+    if (ripe == NULL && recent && move_little(pool, request, seen, WEIR__USE_RIPE, choice)) return true;
+    choice->use = ripe != NULL ? WEIR__USE_RIPE : WEIR__USE_ANY;
+    wait_for(pool, request, ripe != NULL ? ripe : oldest, choice);
     return true;
 }
 

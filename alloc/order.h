@@ -208,6 +208,17 @@ static inline bool weir__order_extent_is_likely(const struct weir__order *order,
     return true;
 }
 
+/* Likely, or what is to be waited for could begin so many frees ago and more, as far as was heard: then the wait is short, if it is one. */
+static inline bool weir__order_extent_is_ripe(const struct weir__order *order, uint32_t slot,
+                                              const struct weir__extent *idle, uint64_t frees) {
+    for (uint32_t i = 0; i < idle->tag_count; i++)
+        if (!weir__order_is_ordered(order, slot, idle->tags[i]) &&
+            !weir__heard_before(&order->heard, idle->tags[i].slot, idle->tags[i].number, slot) &&
+            !weir__heard_begun(&order->heard, idle->tags[i].slot, slot, frees))
+            return false;
+    return true;
+}
+
 /* Asks the driver which marks have passed. Gives: true when something new is complete. Never in deterministic mode. */
 bool weir__order_poll(struct weir__order *order);
 /* The same, and for slots with tags after their last mark whether the whole stream is empty: dearer, sees more. */

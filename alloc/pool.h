@@ -261,7 +261,7 @@ enum weir__step {
 };
 
 /* What a request may use of what is idle, from the best on. */
-enum weir__use { WEIR__USE_COMPLETE, WEIR__USE_ORDERED, WEIR__USE_LIKELY, WEIR__USE_ANY, WEIR__USES };
+enum weir__use { WEIR__USE_COMPLETE, WEIR__USE_ORDERED, WEIR__USE_LIKELY, WEIR__USE_RIPE, WEIR__USE_ANY, WEIR__USES };
 
 struct weir__choice {
     enum weir__step step;

@@ -339,6 +339,29 @@ static void a_block_with_a_noted_use_serves_no_other_size(void **state) {
     close_pool(pool);
 }
 
+/* By the pool, and by the front alone. */
+static void few_bytes_with_noted_uses_are_kept(void **state) {
+    (void)state;
+    enum { MOST_KEPT = WEIR__FRONT_NOTED, BLOCKS = MOST_KEPT + 8 };
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 2 * BLOCKS);
+    weir_stream stream = new_stream(), user = new_stream();
+    void *blocks[BLOCKS];
+    for (int pass = 0; pass < 2; pass++) { /* the front alone has the second one's frees */
+        for (int i = 0; i < BLOCKS; i++) blocks[i] = alloc(pool, PAGE, stream);
+        for (int i = 0; i < BLOCKS; i++) {
+            OK(weir_pool_note(pool, blocks[i], user));
+            OK(weir_pool_free(pool, blocks[i], stream));
+        }
+        assert_int_equal(kept(pool, stream), MOST_KEPT);
+        OK(weir_pool_check(pool));
+        OK(weir_device_synchronize(test_device()));
+    }
+    void *plain = alloc(pool, BYTES, stream);
+    OK(weir_pool_free(pool, plain, stream));
+    assert_ptr_equal(alloc(pool, BYTES, stream), plain);
+    close_pool(pool);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------ */
 
 enum { THREADS = 2, STEPS = 20000, MOST = 8 };
@@ -408,6 +431,7 @@ int main(void) {
         cmocka_unit_test(a_destroyed_stream_keeps_nothing),
         cmocka_unit_test(a_block_with_a_noted_use_comes_back_once_that_is_over),
         cmocka_unit_test(a_block_with_a_noted_use_serves_no_other_size),
+        cmocka_unit_test(few_bytes_with_noted_uses_are_kept),
         cmocka_unit_test(accounts_hold_while_fronts_are_at_work),
     };
     cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));

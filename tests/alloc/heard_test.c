@@ -43,6 +43,21 @@ static void nothing_is_heard_of_events_that_are_gone_and_of_many_streams(void **
     weir__heard_clear(&heard);
 }
 
+static void what_waits_for_a_stream_begins_where_that_stood(void **state) {
+    (void)state;
+    struct weir__heard heard = {0};
+    weir__heard_record(&heard, 1, handle(1), 10);
+    assert_false(weir__heard_begun(&heard, 2, 1, 0)); /* it waits for nothing */
+    weir__heard_wait(&heard, 2, handle(1));
+    assert_true(weir__heard_begun(&heard, 2, 1, 0));
+    assert_false(weir__heard_begun(&heard, 2, 1, 5));
+    weir__heard_record(&heard, 3, handle(2), 15);
+    assert_true(weir__heard_begun(&heard, 2, 1, 5));
+    assert_false(weir__heard_begun(&heard, 2, WEIR__HEARD_SLOTS, 0));
+    assert_false(weir__heard_begun(&heard, WEIR__HEARD_SLOTS, 1, 0));
+    weir__heard_clear(&heard);
+}
+
 /* ---- the pool ----------------------------------------------------------------------------------------------------- */
 
 enum { BLOCK = 40 }; /* pages: none for a front */
@@ -106,6 +121,25 @@ static void what_the_program_has_ordered_is_taken_first(void **state) {
     }
 }
 
+/* The second stream's work waits for where the asker stood then: long ago, it is likely to be done, and nothing is known of the first's. */
+static void what_could_begin_long_ago_is_taken_first(void **state) {
+    (void)state;
+    enum { NOT_HEARD, SHORTLY, LONG_AGO };
+    for (int when = NOT_HEARD; when <= LONG_AGO; when++) {
+        struct scene scene = open_scene();
+        OK(weir_event_record(test_device(), scene.event, scene.asker));
+        if (when != NOT_HEARD) OK(weir_stream_wait(test_device(), scene.second, scene.event));
+        for (int i = 0; i < 100 && when != SHORTLY; i++) OK(weir_event_record(test_device(), scene.event, scene.asker));
+        unsigned char *block = alloc(scene.pool, BLOCK * PAGE, scene.asker);
+        assert_ptr_equal(block, scene.blocks[when == LONG_AGO]);
+        assert_int_equal(stats_of(scene.pool).device_waits, 1);
+        open_gate(scene.gates[0]);
+        open_gate(scene.gates[1]);
+        use_and_free(&scene, block);
+        close_scene(&scene);
+    }
+}
+
 /* The event is recorded anew by a way that weir does not hear of, on a stream that stands at no gate. */
 static void what_was_heard_wrong_is_waited_for_all_the_same(void **state) {
     (void)state;
@@ -133,8 +167,10 @@ int main(void) {
     setenv("WEIR_EMU", "watch:abort", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wait_comes_after_what_the_record_came_after),
+        cmocka_unit_test(what_waits_for_a_stream_begins_where_that_stood),
         cmocka_unit_test(nothing_is_heard_of_events_that_are_gone_and_of_many_streams),
         cmocka_unit_test(what_the_program_has_ordered_is_taken_first),
+        cmocka_unit_test(what_could_begin_long_ago_is_taken_first),
         cmocka_unit_test(what_was_heard_wrong_is_waited_for_all_the_same),
     };
     return cmocka_run_group_tests_name("what is heard of order", tests, NULL, NULL);
