@@ -12,6 +12,7 @@
 #include "alloc/history.h"
 #include "alloc/pickle.h"
 #include "alloc/pool.h"
+#include "device/standard.h"
 #include "weir/weir.h"
 
 /* Words that come again: keys of segments and blocks, and states. */
@@ -400,7 +401,7 @@ static char *name_beside(const char *path) {
 }
 
 static int write_ordinary(const struct weir_pool *pool, const struct copy *copy, const char *path, const char *beside) {
-    const int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int file = weir__above_standard(open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file < 0) return errno;
     int failed = write_and_close(pool, copy, file);
     if (failed == 0 && rename(beside, path) != 0) failed = errno;
@@ -410,7 +411,7 @@ static int write_ordinary(const struct weir_pool *pool, const struct copy *copy,
 
 /* A pipe whose reader has gone is an error of the call, and no signal of the program's. */
 static int write_pipe(const struct weir_pool *pool, const struct copy *copy, const char *path) {
-    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    const int file = weir__above_standard(open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY));
     if (file < 0) return errno;
     sigset_t broken, before, pending;
     sigemptyset(&broken);

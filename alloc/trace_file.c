@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "device/error.h"
+#include "device/standard.h"
 
 #define LEAST_CHUNK  ((uint64_t)64 << 10)
 #define MOST_CHUNK   ((uint64_t)4 << 20)
@@ -40,7 +41,7 @@ static bool is_the_file(const struct weir__trace_file *file, int descriptor) {
  * Gives: -1 where the file can't be opened again. */
 static int descriptor_of(struct weir__trace_file *file) {
     if (is_the_file(file, file->descriptor)) return file->descriptor;
-    file->descriptor = file->absolute != NULL ? open(file->absolute, O_RDWR | O_CLOEXEC) : -1;
+    file->descriptor = file->absolute != NULL ? weir__above_standard(open(file->absolute, O_RDWR | O_CLOEXEC)) : -1;
     if (file->descriptor < 0 || is_the_file(file, file->descriptor)) return file->descriptor;
     close(file->descriptor);
     return file->descriptor = -1;
@@ -94,7 +95,7 @@ static bool still_there(int descriptor, const char *path) {
 /* Opens and locks one name. Gives: *descriptor, -1 where another one is writing it. */
 static enum weir_status try_name(const char *path, int *descriptor) {
     struct stat known;
-    *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    *descriptor = weir__above_standard(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (*descriptor < 0) return fail("open", path, strerror(errno));
     enum weir_status status = WEIR_OK;
     if (fstat(*descriptor, &known) != 0)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "device/driver.h"
+#include "device/standard.h"
 #include "weir/weir.h"
 
 enum { ROUNDS = 7, STREAMS = 4, OPERATIONS = 400000, REAL_OPERATIONS = 60000 };
@@ -149,7 +150,7 @@ static const char *read_options(char **arguments) {
     for (; *arguments != NULL; arguments++) {
         if (strcmp(*arguments, "--help") == 0) {
             fputs(usage, stdout);
-            exit(0);
+            exit(weir__end_standard("weir-bench-emulator", 0));
         } else if (strncmp(*arguments, "--json=", 7) == 0 && (*arguments)[7] != '\0') {
             path = *arguments + 7;
         } else if (!is_number_for_key(*arguments)) {
@@ -162,7 +163,7 @@ static const char *read_options(char **arguments) {
     return path;
 }
 
-int main(int count, char **arguments) {
+static int run(int count, char **arguments) {
     const char *path = read_options(arguments + 1);
     double free_rates[ROUNDS], watched_rates[ROUNDS], real_rates[ROUNDS], factors[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) { /* in turn, so that a slow moment of the machine meets all of them */
@@ -197,4 +198,9 @@ int main(int count, char **arguments) {
     }
     fprintf(file, "}\n");
     return fclose(file) == 0 ? 0 : 1;
+}
+
+int main(int count, char **arguments) {
+    weir__take_closed_standard();
+    return weir__end_standard("weir-bench-emulator", run(count, arguments));
 }

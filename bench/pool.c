@@ -10,6 +10,7 @@
 
 #include "bench/figures.h"
 #include "bench/pool.h"
+#include "device/standard.h"
 #include "tools/options/option_table.h"
 #include "weir/weir.h"
 
@@ -277,13 +278,14 @@ static int compare(const struct options *options) {
 
 int main(int count, char **argument) {
     struct options options = {0};
+    weir__take_closed_standard();
     int status = options_read(&pool_options, &options, count, argument);
-    if (status != OPTIONS_GO_ON) return status;
+    if (status != OPTIONS_GO_ON) return weir__end_standard("weir-bench-pool", status);
     list_rows();
     const struct row *row = options.loop != NULL ? row_named(options.loop) : NULL;
     if (options.loop != NULL && row == NULL) return 2;
     status = open_machine();
     if (status == 0) status = row != NULL ? profile(row) : compare(&options);
     close_machine();
-    return status;
+    return weir__end_standard("weir-bench-pool", status);
 }

@@ -20,6 +20,7 @@
 #include "bench/beside.h"
 #include "bench/figures.h"
 #include "bench/replay.h"
+#include "device/standard.h"
 #include "tools/options/option_table.h"
 #include "tools/trace/trace.h"
 
@@ -493,9 +494,10 @@ static double seconds(void) {
 
 int main(int count, char **argument) {
     double began = seconds();
+    weir__take_closed_standard();
     set_defaults();
     int status = options_read(&replay_options, &settings, count, argument);
-    if (status != OPTIONS_GO_ON) return status;
+    if (status != OPTIONS_GO_ON) return weir__end_standard("weir-bench-replay", status);
     if ((status = read_baseline()) != 0) return status;
     if (!beside_path("weir-replay", bench.replay) || access(bench.replay, X_OK) != 0)
         return bad("there is no weir-replay beside this program"), EXIT_FAILURE;
@@ -512,5 +514,5 @@ int main(int count, char **argument) {
     put_speed("  without a clock", bare_speed, SPEED_GOAL_NO_CLOCK);
     printf("%zu calls of weir-replay, %.0f s; %s\n", bench.calls, seconds() - began, settings.json_path);
     for (size_t i = 0; i < bench.row_count; i++) json_decref(bench.rows[i].report);
-    return EXIT_SUCCESS;
+    return weir__end_standard("weir-bench-replay", EXIT_SUCCESS);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bench/report.h"
+#include "device/standard.h"
 #include "tools/options/option_table.h"
 
 enum { EXIT_BAD_INPUT = 2, MOST_TRACES = 24, MOST_COMMANDS = 32, MOST_JOBS = 64 };
@@ -278,9 +279,10 @@ static void print_summary(const json_t *report) {
 }
 
 int main(int count, char **argument) {
+    weir__take_closed_standard();
     set_defaults(&settings);
     const int status = options_read(&report_options, &settings, count, argument);
-    if (status != OPTIONS_GO_ON) return status;
+    if (status != OPTIONS_GO_ON) return weir__end_standard("weir-bench-report", status);
     json_t *pool = settings.from == NULL ? read_json(settings.pool) : NULL;
     if (settings.from == NULL && pool == NULL) return EXIT_BAD_INPUT;
     json_t *report = settings.from != NULL ? read_report() : measure(pool);
@@ -290,5 +292,5 @@ int main(int count, char **argument) {
     const bool written = write_figures(report) && write_page(report);
     if (written) print_summary(report);
     json_decref(report);
-    return written ? EXIT_SUCCESS : EXIT_FAILURE;
+    return weir__end_standard("weir-bench-report", written ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/error.h"
+#include "device/standard.h"
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 #if !defined(WEIR__LOG_DEFAULT)
@@ -23,7 +24,8 @@ static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static void put_line(const char *level, const char *line) {
     char text[640];
     const int length = snprintf(text, sizeof text, "weir[%ld] %s: %s\n", (long)getpid(), level, line);
-    const int file = path == NULL ? STDERR_FILENO : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int file = path == NULL ? STDERR_FILENO
+                                  : weir__above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     const ssize_t written = write(file, text, (size_t)length);
     (void)written; /* there is nobody to tell */
     if (path != NULL && file >= 0) close(file);

@@ -204,6 +204,10 @@ static int tell_outcome(const struct launcher *l) {
                 "weir-train: mpirun ended with status %d and no word why, as when it is asked to end; all ranks have "
                 "ended\n",
                 WEXITSTATUS(status));
+    if (!status && l->output.lost) {
+        fprintf(stderr, "weir-train: standard output can't be written\n");
+        return 1;
+    }
     return WEXITSTATUS(status) > 128 ? 1 : WEXITSTATUS(status);
 }
 

@@ -21,20 +21,22 @@ void output_open(struct output *o, int out, int err, bool progress) {
     bar_open(&o->bar, progress);
 }
 
-static void write_all(int to, const char *text, size_t length) {
+/* Gives: false when it could not be written. */
+static bool write_all(int to, const char *text, size_t length) {
     while (length) {
         ssize_t written = write(to, text, length);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return; /* nobody listens; the run goes on */
+        if (written <= 0) return false; /* nobody listens; the run goes on */
         text += written;
         length -= (size_t)written;
     }
+    return true;
 }
 
 static void pass(struct output *o, int to, const char *text, size_t length) {
     bar_hide(&o->bar);
     if (to == o->err.to) o->told = true;
-    write_all(to, text, length);
+    if (!write_all(to, text, length) && to == o->out.to) o->lost = true;
     if (length && text[length - 1] == '\n') bar_show(&o->bar);
 }
 

@@ -24,6 +24,7 @@ struct output {
     size_t block_used;
     int dead_rank, dead_signal; /* -1 and 0: nobody known */
     bool told;                  /* something has been passed on to standard error */
+    bool lost;                  /* something could not be passed on to standard output */
 };
 
 void output_open(struct output *output, int out, int err, bool progress);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/standard.h"
 #include "trainer/comm_local.h"
 #include "trainer/launch.h"
 #include "trainer/text.h"
@@ -173,11 +174,11 @@ static int check(struct config *c, char *message, size_t room) {
     return status;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     struct config config;
     char message[SENTENCE];
     int status = config_parse(&config, argc, argv, message, sizeof message);
-    if (status == 1) return fflush(stdout) ? 1 : 0;
+    if (status == 1) return 0;
     if (!status) status = check(&config, message, sizeof message);
     if (status) return launch_refuse(message);
     if (is_local(&config) && launch_joined())
@@ -186,4 +187,9 @@ int main(int argc, char **argv) {
     if (!launch_joined() && config.ranks > 1) return launch_run(config.ranks, config.progress, argv);
     if (!launch_joined()) launch_alone();
     return run_rank(&config, argc, argv);
+}
+
+int main(int argc, char **argv) {
+    weir__take_closed_standard();
+    return weir__end_standard("weir-train", run(argc, argv));
 }

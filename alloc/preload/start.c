@@ -12,6 +12,7 @@
 #include "alloc/pool.h"
 #include "alloc/preload/preload.h"
 #include "device/json.h"
+#include "device/standard.h"
 
 struct weir__preload_counts weir__preload_counts;
 
@@ -220,7 +221,7 @@ static void write_summary(const char *path) {
     if (out == NULL) return;
     put_summary(out);
     if (fclose(out) == 0) {
-        const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        const int file = weir__above_standard(open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
         if (file >= 0) {
             if (write(file, line, bytes) != (ssize_t)bytes) weir__log(WEIR__LOG_ERROR, "preload: %s is full", path);
             close(file);

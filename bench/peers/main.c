@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/loops.h"
+#include "device/standard.h"
 #include "peer.h"
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
@@ -112,6 +113,7 @@ static void answer_rounds(loop_thread *run) {
 }
 
 int main(int count, char **argument) {
+    weir__take_closed_standard();
     const bool is_malloc = count == 3 && strcmp(argument[1], "malloc") == 0;
     if (!is_malloc && (count != 3 || strcmp(argument[1], "library") != 0)) {
         fprintf(stderr, "usage: weir-bench-peer malloc NAME | library PATH\n");

@@ -13,6 +13,7 @@
 
 #include "device/emu/settings.h"
 #include "device/error.h"
+#include "device/standard.h"
 
 /* ---- the count of mappings -------------------------------------------------------------------------------------- */
 
@@ -121,7 +122,7 @@ static bool open_file(CUdevice device) {
     if (file->open || !emu_settings()->backed) return true;
     char name[32];
     snprintf(name, sizeof name, "%s%d", file_name, device);
-    file->descriptor = memfd_create(name, MFD_CLOEXEC);
+    file->descriptor = weir__above_standard(memfd_create(name, MFD_CLOEXEC));
     file->open = file->descriptor >= 0;
     if (!file->open) weir__log(WEIR__LOG_ERROR, "emulated driver: memfd_create: %s", strerror(errno));
     return file->open;
@@ -211,7 +212,7 @@ static bool lock_bytes(int descriptor, short type, size_t offset, size_t bytes) 
 static int open_again(int descriptor) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    return open(path, O_RDWR | O_CLOEXEC);
+    return weir__above_standard(open(path, O_RDWR | O_CLOEXEC));
 }
 
 int emu_backing_export(CUdevice device, size_t offset, size_t bytes, bool rdma_capable) {

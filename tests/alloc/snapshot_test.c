@@ -616,7 +616,8 @@ static void *write_snapshot(void *argument) {
     return NULL;
 }
 
-/* Into a pipe, whose reader takes the first bytes and then lets the writer wait. Many blocks, for batches. */
+/* Into a pipe, whose reader takes the first bytes and then lets the writer wait. Many blocks, for batches. Without standard
+ * input: the file does not take its number, so not that of a stream to print to. */
 static void the_pool_goes_on_while_a_snapshot_is_written(void **state) {
     (void)state;
     enum { BLOCKS = 20000 };
@@ -629,13 +630,16 @@ static void the_pool_goes_on_while_a_snapshot_is_written(void **state) {
     struct writing writing = {.pool = pool, .path = path_of("pipe")};
     assert_int_equal(mkfifo(writing.path, 0600), 0);
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, write_snapshot, &writing), 0);
-    const int pipe_end = open(writing.path, O_RDONLY);
     static char bytes[1 << 16];
+    const int both_ends = open(writing.path, O_RDWR), pipe_end = open(writing.path, O_RDONLY); /* no open waits */
     FILE *copy = fopen(copied, "wb");
-    assert_true(pipe_end >= 0 && copy != NULL);
+    assert_true(both_ends >= 0 && pipe_end >= 0 && copy != NULL);
+    close(STDIN_FILENO);
+    assert_int_equal(pthread_create(&thread, NULL, write_snapshot, &writing), 0);
     ssize_t got = read(pipe_end, bytes, 100); /* it has begun, and can't end: a pipe holds less */
     assert_true(got > 0);
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    close(both_ends);
     OK(weir_pool_free(pool, alloc(pool, 3 * PAGE, stream), stream));
     assert_int_equal(stats_of(pool).live_blocks, BLOCKS);
     for (; got > 0; got = read(pipe_end, bytes, sizeof bytes)) fwrite(bytes, 1, (size_t)got, copy);

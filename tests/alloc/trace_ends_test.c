@@ -224,6 +224,34 @@ static void a_file_that_is_gone_ends_the_recording(void **state) {
     weir__trace_file_close(&file);
 }
 
+static int standard_numbers_taken(void) {
+    int taken = 0;
+    for (int descriptor = 0; descriptor <= STDERR_FILENO; descriptor++) taken += fcntl(descriptor, F_GETFD) != -1;
+    return taken;
+}
+
+/* Neither the file as it is opened first, nor again. */
+static void a_trace_is_no_standard_stream_of_a_program_that_has_none(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct weir__trace_file file;
+        for (int descriptor = 0; descriptor <= STDERR_FILENO; descriptor++) close(descriptor);
+        if (weir__trace_file_open(&file, path) != WEIR_OK) _exit(1);
+        if (standard_numbers_taken() != 0) _exit(2);
+        weir__trace_file_write(&file, weir__trace_file_reserve(&file, 13), "weir-trace 1\n", 13);
+        close(file.descriptor);
+        fill(&file);
+        if (standard_numbers_taken() != 0) _exit(3);
+        weir__trace_file_close(&file);
+        _exit(0);
+    }
+    assert_int_equal(status_of(child), 0);
+    struct trace trace = read_back();
+    assert_int_equal(trace.op_count, LINES);
+    trace_free(&trace);
+}
+
 /* ---- exit -------------------------------------------------------------------------------------------------------- */
 
 static void a_program_that_exits_without_destroying_its_pool_leaves_a_file_of_the_right_length(void **state) {
@@ -397,6 +425,7 @@ int main(void) {
         cmocka_unit_test(a_line_that_is_not_whole_begins_with_a_zero_byte),
         cmocka_unit_test(a_descriptor_that_is_another_ones_by_now_is_left_alone),
         cmocka_unit_test(a_file_that_is_gone_ends_the_recording),
+        cmocka_unit_test(a_trace_is_no_standard_stream_of_a_program_that_has_none),
     };
     return cmocka_run_group_tests_name("trace ends", tests, make_folder, remove_folder);
 }

@@ -157,12 +157,28 @@ static void a_report_that_is_not_written_is_a_failure(void **state) {
     assert_string_equal(s.err_text, "weir-train: --json /dev/full can't be written: No space left on device\n");
 }
 
+/* Of one rank, and of two, whose lines the launcher passes on. The run goes on, and its report is written. */
+static void lines_that_can_not_be_printed_are_a_failure_at_the_end(void **state) {
+    (void)state;
+    static char *const ranks[] = {"--ranks=1", "--ranks=2"};
+    for (size_t i = 0; i < 2; i++) {
+        SPAWN(&s, "/bin/sh", "-c", "\"$0\" \"$@\" >&-", WEIR_TRAIN, "--data", spawn_text, "--steps=1", "--ep=1", flag,
+              SMALL, ranks[i]);
+        ASSERT_STATUS(&s, 1);
+        ASSERT_SAYS(&s, err, "weir-train: standard output can't be written");
+        json_t *root = report();
+        assert_string_equal(json_string_value(json_object_get(root, "outcome")), "completed");
+        json_decref(root);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_completed_run_tells_all_that_is_documented),
         cmocka_unit_test(a_run_out_of_memory_tells_who_asked_and_what_filled_the_device),
         cmocka_unit_test(a_device_too_small_for_the_sharded_state_is_bad_input),
         cmocka_unit_test(a_report_that_is_not_written_is_a_failure),
+        cmocka_unit_test(lines_that_can_not_be_printed_are_a_failure_at_the_end),
     };
     return cmocka_run_group_tests(tests, open_files, remove_files);
 }

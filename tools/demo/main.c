@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/standard.h"
 #include "tools/demo/child.h"
 #include "tools/demo/session.h"
 
@@ -277,8 +278,9 @@ int main(int argc, char **argv) {
     struct options options = {0};
     static struct session session;
     char message[DEMO_MESSAGE_ROOM];
+    weir__take_closed_standard();
     const int answered = options_read(&demo_options, &options, argc, argv);
-    if (answered != OPTIONS_GO_ON) return answered;
+    if (answered != OPTIONS_GO_ON) return weir__end_standard("weir-demo", answered);
     child_watch_signals();
     if (!session_open(&session, &options, message)) {
         fprintf(stderr, "weir-demo: %s\n", message);
@@ -287,5 +289,5 @@ int main(int argc, char **argv) {
     bool done = make_runs(&session) && report(&session);
     session_close(&session);
     if (session.signal) return end_by_signal(session.signal);
-    return done ? 0 : session.bad_input ? 2 : 1;
+    return weir__end_standard("weir-demo", done ? 0 : session.bad_input ? 2 : 1);
 }

@@ -6,6 +6,7 @@
 
 #include "device/emu/quantity.h"
 #include "device/emulated.h"
+#include "device/standard.h"
 #include "profile.h"
 #include "tools/options/option_table.h"
 #include "weir/weir.h"
@@ -124,8 +125,9 @@ int main(int count, char **argument) {
     struct options options = {.repeats = 9};
     struct bench bench;
     bool bad_input;
+    weir__take_closed_standard();
     int status = options_read(&profile_options, &options, count, argument);
-    if (status != OPTIONS_GO_ON) return status;
+    if (status != OPTIONS_GO_ON) return weir__end_standard("weir-profile", status);
     if (bench_open(&bench, options.device, options.repeats, &bad_input)) {
         status = run(&bench, &options);
     } else {
@@ -133,5 +135,5 @@ int main(int count, char **argument) {
         status = bad_input ? EXIT_BAD_INPUT : EXIT_FAILURE;
     }
     bench_close(&bench);
-    return status;
+    return weir__end_standard("weir-profile", status);
 }

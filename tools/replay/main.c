@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "device/standard.h"
 #include "machine.h"
 #include "terminal.h"
 #include "tools/trace/output.h"
@@ -226,11 +227,11 @@ static int run(struct options *options) {
 
 int main(int count, char **argument) {
     struct options options;
+    weir__take_closed_standard();
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
     options_default(&options);
     int status = options_read(&replay_options, &options, count, argument);
     if (status == OPTIONS_GO_ON) status = run(&options);
     options_free(&options);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    return status == EXIT_SUCCESS ? say("standard output can't be written", EXIT_FAILURE) : status;
+    return weir__end_standard("weir-replay", status);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "device/standard.h"
 #include "library.h"
 #include "options.h"
 #include "pages.h"
@@ -169,22 +170,14 @@ static int run_program(const struct options *options, FILE *json) {
     return status;
 }
 
-/* Never as a standard stream that is closed, to which other things are written. */
-static FILE *open_json(const char *path) {
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    const int above = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), code = errno;
-    if (file >= 0) close(file);
-    errno = code;
-    return above < 0 ? NULL : fdopen(above, "w");
-}
-
 int main(int count, char **argument) {
     struct options options = {0};
     char why[400];
     FILE *json = NULL;
+    weir__take_closed_standard();
     const int answered = options_read(&run_options, &options, count, argument);
-    if (answered != OPTIONS_GO_ON) return answered;
-    if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : open_json(options.json_path);
+    if (answered != OPTIONS_GO_ON) return weir__end_standard("weir-run", answered);
+    if (options.json_path != NULL) json = options.json_path[0] == 0 ? stdout : fopen(options.json_path, "we");
     if (options.json_path != NULL && json == NULL) {
         snprintf(why, sizeof why, "--json %.200s: %s", options.json_path, strerror(errno));
         return say(why, EXIT_BAD_INPUT);

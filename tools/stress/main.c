@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "device/emulated.h"
+#include "device/standard.h"
 #include "report.h"
 
 enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */, MOST_WIDE = 200, END_SECONDS = 15 };
@@ -328,6 +329,7 @@ static int stress_device(struct options *options) {
 
 int main(int count, char **argument) {
     struct options options;
+    weir__take_closed_standard();
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
     options_default(&options);
     int status = options_read(&stress_options, &options, count, argument);
@@ -339,6 +341,5 @@ int main(int count, char **argument) {
         status = begin_answer(&options) ? stress_device(&options) : EXIT_FAILURE;
     }
     options_free(&options);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    return status == EXIT_SUCCESS ? say("standard output can't be written", EXIT_FAILURE) : status;
+    return weir__end_standard("weir-stress", status);
 }

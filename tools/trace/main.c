@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weir-trace: makes, reads and changes traces. */
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 #include "device/error.h"
+#include "device/standard.h"
 #include "weir/weir.h"
 
 enum { EXIT_BAD_INPUT = 2 };
@@ -42,14 +42,6 @@ static int unknown(const char *name) {
     return EXIT_BAD_INPUT;
 }
 
-/* What could not be written was not said. */
-static int flushed(int status) {
-    const bool whole = fflush(stdout) == 0 && !ferror(stdout);
-    if (whole || status != 0) return status;
-    perror("weir-trace: standard output");
-    return EXIT_FAILURE;
-}
-
 static int run(int count, char **argument) {
     if (count < 2) {
         put_usage(stderr);
@@ -69,6 +61,7 @@ static int run(int count, char **argument) {
 }
 
 int main(int count, char **argument) {
+    weir__take_closed_standard();
     signal(SIGXFSZ, SIG_IGN); /* a file that would grow too large is an error, to be told */
-    return flushed(run(count, argument));
+    return weir__end_standard("weir-trace", run(count, argument));
 }
