@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/error.h"
+#include "tools/options/plain.h"
 #include "weir/weir.h"
 
 enum { MOST_OPTIONS = 64, HELP_COLUMN = 23 };
@@ -191,6 +192,6 @@ int options_parse(const struct option_table *table, struct options *options, int
 int options_read(const struct option_table *table, struct options *options, int count, char **argument) {
     char why[1000];
     const int status = options_parse(table, options, count, argument, (struct complaint){why, sizeof why});
-    if (status == OPTIONS_BAD) fprintf(stderr, "%s: %s\n", table->program, why);
+    if (status == OPTIONS_BAD) fprintf(stderr, "%s: %s\n", table->program, plain(why));
     return status;
 }

@@ -11,12 +11,15 @@
 #include "device/standard.h"
 #include "machine.h"
 #include "terminal.h"
+#include "tools/options/plain.h"
 #include "tools/trace/output.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
 static int say(const char *sentence, int status) {
-    fprintf(stderr, "weir-replay: %s\n", sentence);
+    char text[1000];
+    snprintf(text, sizeof text, "%s", sentence);
+    fprintf(stderr, "weir-replay: %s\n", plain(text));
     return status;
 }
 
@@ -142,8 +145,9 @@ static int put_answer(const struct answer *answer) {
     if (path == NULL || *path != 0) answer_words(answer, stdout);
     FILE *out = path == NULL || *path == 0 ? stdout : fopen(path, "we");
     if (out == NULL) {
-        perror(path);
-        return EXIT_FAILURE;
+        char why[600];
+        snprintf(why, sizeof why, "%.500s: %s", path, strerror(errno));
+        return say(why, EXIT_FAILURE);
     }
     if (path != NULL) answer_json(answer, out);
     bool written = fflush(out) == 0 && !ferror(out);

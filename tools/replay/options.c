@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/error.h"
+#include "tools/options/outputs.h"
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
@@ -209,12 +210,25 @@ static bool check_page(const struct options *options, struct complaint complaint
 
 static bool is_standard_output(const char *path) { return path != NULL && *path == '\0'; }
 
+/* The words go to standard output, unless JSON does. */
+static bool check_outputs(const struct options *options, struct complaint complaint) {
+    const struct named_output outputs[] = {
+        {"--timeline", options->timeline_path},
+        {"--timeline-text", options->timeline_text_path},
+        {"--json", options->json_path},
+        {"the answer in words", is_standard_output(options->json_path) ? NULL : ""},
+    };
+    const size_t count = sizeof outputs / sizeof *outputs - is_standard_output(options->timeline_text_path);
+    return outputs_differ(outputs, count, complaint);
+}
+
 static bool check(struct options *options, struct complaint complaint) {
     if (!check_contradictions(options, complaint) || !check_clock(options, complaint) ||
         !check_page(options, complaint))
         return false;
     if (is_standard_output(options->json_path) && is_standard_output(options->timeline_text_path))
         return complain(complaint, "--json and --timeline-text both go to standard output: one needs a FILE");
+    if (!check_outputs(options, complaint)) return false;
     if (options->trace_path == NULL) return complain(complaint, "no trace given (--help says how)");
     if (options->policy == NULL) options->policy = policies[0];
     if (options->law == NULL) options->law = laws[0];

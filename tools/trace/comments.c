@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "tools/options/plain.h"
+
 static bool is_word(struct words word, const char *text) {
     const size_t length = (size_t)(word.end - word.at);
     return length == strlen(text) && memcmp(word.at, text, length) == 0;
@@ -24,6 +26,7 @@ static void copy_text(char *to, size_t room, const char *from, size_t length) {
     if (length >= room) length = room - 1;
     for (size_t i = 0; i < length; i++) to[i] = (unsigned char)from[i] < ' ' ? ' ' : from[i];
     to[length] = 0;
+    plain(to);
 }
 
 /* # stream N NAME */

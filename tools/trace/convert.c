@@ -10,8 +10,11 @@
 #include "commands.h"
 #include "convert.h"
 #include "device/error.h"
+#include "device/json.h"
 #include "output.h"
 #include "tools/options/option_table.h"
+#include "tools/options/outputs.h"
+#include "tools/options/plain.h"
 
 enum { EXIT_BAD_INPUT = 2, LONGEST_SENTENCE = 1000 };
 
@@ -54,7 +57,7 @@ static int take_input(char **words, struct options *options, struct complaint co
     return 1;
 }
 
-/* Both outputs of each input. */
+/* Both outputs of each input, and of each other. */
 static bool check_overwrites(const struct options *options, struct complaint complaint) {
     const bool json = options->json_path != NULL && options->json_path[0] != '\0';
     for (size_t i = 0; i < options->input_count; i++) {
@@ -64,7 +67,8 @@ static bool check_overwrites(const struct options *options, struct complaint com
         if (json && output_is_input(options->json_path, input))
             return complain(complaint, "--json=%.200s would overwrite the input %.200s", options->json_path, input);
     }
-    return true;
+    const struct named_output outputs[] = {{"-o", options->out_path}, {"--json", options->json_path}};
+    return outputs_differ(outputs, 2, complaint);
 }
 
 static bool check(struct options *options, struct complaint complaint) {
@@ -103,17 +107,34 @@ static const struct option_table convert_options = {
 static int bad(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int bad(const char *format, ...) {
     va_list arguments;
+    char sentence[LONGEST_SENTENCE];
     va_start(arguments, format);
-    fprintf(stderr, "weir-trace convert: ");
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
+    fprintf(stderr, "weir-trace convert: %s\n", plain(sentence));
     return EXIT_BAD_INPUT;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------- */
 
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
+
+/* What may be in a log that nobody spoilt, and counts otherwise than it says. */
+static void tell_contradictions(const struct conversion *conversion) {
+    if (conversion->ends_left_out > 0)
+        fprintf(stderr,
+                "weir-trace convert: left out: what the segments say of %zu block%s otherwise than the entries (a "
+                "program of several threads goes on between the two copies)\n",
+                conversion->ends_left_out, PLURAL(conversion->ends_left_out));
+    if (conversion->overlap_count > 0)
+        fprintf(stderr,
+                "weir-trace convert: %zu allocation%s where others were not freed yet: threads that were not profiled "
+                "may have done so, and less was live\n",
+                conversion->overlap_count, PLURAL(conversion->overlap_count));
+    if (conversion->odd_free_count > 0)
+        fprintf(stderr, "weir-trace convert: %zu free%s of other bytes than were allocated: the latter count\n",
+                conversion->odd_free_count, PLURAL(conversion->odd_free_count));
+}
 
 /* What a log of a whole machine, or one with gaps, leaves to be said. */
 static void tell_gaps(const struct conversion *conversion) {
@@ -124,6 +145,7 @@ static void tell_gaps(const struct conversion *conversion) {
     if (conversion->overflowed)
         fprintf(stderr,
                 "weir-trace convert: the recording overflowed: what came before its oldest entry is not told\n");
+    tell_contradictions(conversion);
     if (conversion->refused_count > 0)
         fprintf(stderr, "weir-trace convert: left out: %zu request%s that could not be served\n",
                 conversion->refused_count, PLURAL(conversion->refused_count));
@@ -141,7 +163,11 @@ static void tell_gaps(const struct conversion *conversion) {
 
 static void tell_summary(const struct conversion *conversion, const struct options *options) {
     fprintf(stderr, "weir-trace convert: ");
-    for (size_t i = 0; i < options->input_count; i++) fprintf(stderr, "%s%s", i > 0 ? ", " : "", options->inputs[i]);
+    for (size_t i = 0; i < options->input_count; i++) {
+        char name[LONGEST_SENTENCE];
+        snprintf(name, sizeof name, "%s", options->inputs[i]);
+        fprintf(stderr, "%s%s", i > 0 ? ", " : "", plain(name));
+    }
     fprintf(stderr, ": %" PRIu64 " row%s, %zu block%s, %" PRIu32 " stream%s, peak live %" PRIu64 " bytes (%.2f MiB)",
             conversion->row_count, PLURAL(conversion->row_count), conversion->block_count,
             PLURAL(conversion->block_count), conversion->stream_count, PLURAL(conversion->stream_count),
@@ -162,27 +188,15 @@ static void tell_summary(const struct conversion *conversion, const struct optio
                 PLURAL(conversion->iteration_blocks), conversion->iteration_count == 1 ? "is" : "are");
 }
 
-static void put_json_text(FILE *out, const char *text) {
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') fputc('\\', out);
-        if ((unsigned char)*text < ' ')
-            fprintf(out, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void put_json(FILE *out, const struct conversion *conversion, const struct options *options) {
     const char *overflow = !conversion->tells_overflow ? "null" : conversion->overflowed ? "true" : "false";
     fputs("{\"inputs\": [", out);
     for (size_t i = 0; i < options->input_count; i++) {
         if (i > 0) fputs(", ", out);
-        put_json_text(out, options->inputs[i]);
+        weir__put_json(options->inputs[i], out);
     }
     fputs("], \"trace\": ", out);
-    put_json_text(out, options->out_path);
+    weir__put_json(options->out_path, out);
     fprintf(out, ",\n \"rows\": %" PRIu64 ", \"blocks\": %zu, \"streams\": %" PRIu32 ",\n", conversion->row_count,
             conversion->block_count, conversion->stream_count);
     fprintf(out,
@@ -210,9 +224,11 @@ static void put_json(FILE *out, const struct conversion *conversion, const struc
     fprintf(out,
             " \"stream_waits\": %zu, \"stream_waits_left_out\": %zu, \"host_calls_left_out\": %zu,\n"
             " \"requests_left_out\": %zu, \"work_without_launch\": %zu, \"overflowed\": %s,\n"
+            " \"blocks_left_out\": %zu, \"overlaps\": %zu, \"odd_frees\": %zu,\n"
             " \"iterations\": %zu, \"iteration_allocations\": %zu}\n",
             conversion->wait_count, conversion->waits_left_out, conversion->calls_left_out, conversion->refused_count,
-            conversion->unjoined_count, overflow, conversion->iteration_count, conversion->iteration_blocks);
+            conversion->unjoined_count, overflow, conversion->ends_left_out, conversion->overlap_count,
+            conversion->odd_free_count, conversion->iteration_count, conversion->iteration_blocks);
 }
 
 static bool write_json(const struct conversion *conversion, const struct options *options) {

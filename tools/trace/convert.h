@@ -106,7 +106,8 @@ enum event_kind {
     EVENT_ALLOC,
     EVENT_FREE, /* asked for */
     EVENT_FREE_COMPLETED,
-    EVENT_LIVE_AT_END, /* after all others */
+    EVENT_LIVE_AT_END, /* after all others, of a log that says what is there at the end */
+    EVENT_IDLE_AT_END, /* the same: what is not live there */
     EVENT_GREW,        /* the logged allocator's reserve */
     EVENT_SHRANK,
 };
@@ -116,14 +117,17 @@ struct event {
     uint64_t number, offset; /* which one it is in the log, from 1, and where in the text it begins: for sentences */
     uint32_t place;          /* stream, or thread */
     uint8_t kind;            /* enum event_kind */
+    bool rounded;            /* of one that is live at the end: its bytes are not those asked for */
 };
 
 struct events {
     struct event *all;
     size_t count, room;
     const char *unit; /* what the log calls one: "line" */
-    uint64_t
-        live_before_bytes; /* before the first, as the log says; blocks that events show are among it. 0: not said */
+    /* before the first, as the log says; blocks that events show are among it. 0: not said */
+    uint64_t live_before_bytes;
+    bool misses_threads; /* those that were not recorded may have allocated and freed too */
+    bool sizes_are_told; /* the bytes of a free are what its caller said, not what the recorder knew */
 };
 
 struct convert_settings {
@@ -159,6 +163,9 @@ struct conversion {
     bool knows_reserve;            /* reserve_before is known */
     uint64_t reserve_before;       /* what the logged allocator held when the recording began */
     size_t refused_count;          /* requests that the logged allocator could not serve */
+    size_t ends_left_out;          /* blocks of which the end says another thing than the events before it */
+    size_t overlap_count;          /* allocations where others had not been freed, as far as the log says */
+    size_t odd_free_count;         /* frees of other bytes than were allocated, as their callers said */
     size_t unjoined_count;         /* pieces of the device's work whose launch is not in the log */
     uint64_t row_count;
     uint64_t live_before_bytes, peak_live_bytes, end_live_bytes;

@@ -8,43 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "convert.h"
+#include "convert_placing.h"
 
-#define NO_BLOCK UINT32_MAX
+static bool is_of_end(const struct event *event) {
+    return event->kind == EVENT_LIVE_AT_END || event->kind == EVENT_IDLE_AT_END;
+}
 
-enum place_state { NEVER_NAMED, LIVE, ASKED_FREE, IS_FREE };
-
-struct place {
-    uint32_t block;
-    uint8_t state;   /* enum place_state */
-    uint64_t number; /* of the event that named it last */
-};
-
-struct placing {
-    struct conversion *conversion;
-    const char *name;
-    const struct events *events;
-    struct ids addresses; /* to places */
-    struct place *places;
-    size_t place_count, place_room;
-    uint32_t *blocks; /* by event: which one it begins or ends; NO_BLOCK: neither */
-    uint32_t *before; /* events that tell of a block from before the first, one for each such block */
-    size_t before_count;
-    uint64_t ns; /* of the rows so far: what a log's clock does backwards is left out */
-    bool asks;   /* some free is told when it is asked for, not only when it is completed */
-};
-
-static bool complain(const struct placing *placing, const struct event *event, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static bool complain(const struct placing *placing, const struct event *event, const char *format, ...) {
+bool placing_complain(const struct placing *placing, const struct event *event, const char *format, ...) {
     char what[300];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     return convert_fail(placing->conversion, "%s: %s %" PRIu64 " (byte %" PRIu64 "): %s", placing->name,
-                        event->kind == EVENT_LIVE_AT_END ? "block" : placing->events->unit, event->number,
-                        event->offset, what);
+                        is_of_end(event) ? "block" : placing->events->unit, event->number, event->offset, what);
 }
 
 bool convert_add_event(struct conversion *conversion, struct events *events, struct event event) {
@@ -72,20 +49,23 @@ bool convert_choose_device(struct conversion *conversion, const char *name, cons
 
 /* ---- which block an event is of --------------------------------------------------------------------------------- */
 
-static struct place *place_of(struct placing *placing, uint64_t address) {
+/* NULL: told. */
+static struct place *find_place(struct placing *placing, size_t at) {
+    const uint64_t address = placing->events->all[at].address;
     uint32_t number = ids_find(&placing->addresses, address);
+    placing->place_of[at] = number;
     if (number != IDS_NONE) return &placing->places[number];
     void *places = placing->places;
     const bool grown =
         convert_grow(placing->conversion, &places, &placing->place_room, placing->place_count, sizeof *placing->places);
     placing->places = places;
     if (!grown) return NULL;
-    number = (uint32_t)placing->place_count;
+    placing->place_of[at] = number = (uint32_t)placing->place_count;
     if (!ids_put(&placing->addresses, address, number)) {
         convert_fail(placing->conversion, "%s: no host memory for its addresses", placing->name);
         return NULL;
     }
-    placing->places[placing->place_count++] = (struct place){.block = NO_BLOCK};
+    placing->places[placing->place_count++] = (struct place){.address = address, .block = NO_BLOCK};
     return &placing->places[number];
 }
 
@@ -108,12 +88,24 @@ static bool begin_before(struct placing *placing, size_t at, struct place *place
 static bool take_alloc(struct placing *placing, size_t at, struct place *place) {
     const struct event *event = &placing->events->all[at];
     if (place->state == LIVE)
-        return complain(placing, event, "address 0x%" PRIx64 " is given out while it is in use, since %s %" PRIu64,
-                        event->address, placing->events->unit, place->number);
+        return placing_complain(placing, event,
+                                "address 0x%" PRIx64 " is given out while it is in use, since %s %" PRIu64,
+                                event->address, placing->events->unit, place->number);
     place->state = LIVE;
     if (!begin_block(placing, at, place)) return false;
     placing->blocks[at] = place->block;
     return true;
+}
+
+/* A free, and the end of one, are of the bytes that were given out. */
+static bool check_size(struct placing *placing, const struct event *event, const struct place *place) {
+    const uint64_t bytes = placing->conversion->blocks[place->block].bytes;
+    if (event->bytes == bytes) return true;
+    placing->conversion->odd_free_count++;
+    return placing->events->sizes_are_told ||
+           placing_complain(placing, event,
+                            "%" PRIu64 " bytes are freed at 0x%" PRIx64 ", of a block of %" PRIu64 " (%s %" PRIu64 ")",
+                            event->bytes, event->address, bytes, placing->events->unit, place->number);
 }
 
 /* A completion without the request for it: of a recording that began between the two, unless it has no requests at all. */
@@ -122,8 +114,9 @@ static bool take_free(struct placing *placing, size_t at, struct place *place) {
     const bool completed = event->kind == EVENT_FREE_COMPLETED;
     const enum place_state was = (enum place_state)place->state;
     if (was == IS_FREE || (was == ASKED_FREE && !completed))
-        return complain(placing, event, "address 0x%" PRIx64 " is freed a second time, after %s %" PRIu64,
-                        event->address, placing->events->unit, place->number);
+        return placing_complain(placing, event, "address 0x%" PRIx64 " is freed a second time, after %s %" PRIu64,
+                                event->address, placing->events->unit, place->number);
+    if (was != NEVER_NAMED && !check_size(placing, event, place)) return false;
     place->state = completed ? IS_FREE : ASKED_FREE;
     if (was == ASKED_FREE || (was == NEVER_NAMED && completed && placing->asks)) return true;
     if (was == NEVER_NAMED && !begin_before(placing, at, place)) return false;
@@ -135,18 +128,21 @@ static bool take(struct placing *placing, size_t at) {
     const struct event *event = &placing->events->all[at];
     placing->blocks[at] = NO_BLOCK;
     if (event->kind == EVENT_GREW || event->kind == EVENT_SHRANK) return true;
-    struct place *place = place_of(placing, event->address);
-    if (place == NULL) return false;
-    bool taken = true;
-    if (event->kind == EVENT_ALLOC)
-        taken = take_alloc(placing, at, place);
-    else if (event->kind != EVENT_LIVE_AT_END)
-        taken = take_free(placing, at, place);
-    else if (place->state == NEVER_NAMED)
-        taken = begin_before(placing, at, place);
-    if (event->kind == EVENT_LIVE_AT_END) place->state = LIVE;
+    struct place *place = find_place(placing, at);
+    if (place == NULL || is_of_end(event)) return place != NULL;
+    const bool taken = event->kind == EVENT_ALLOC ? take_alloc(placing, at, place) : take_free(placing, at, place);
     place->number = event->number;
     return taken;
+}
+
+/* What is there at the end and was never named. */
+static bool take_ends(struct placing *placing) {
+    for (size_t i = placing->ends; i < placing->events->count; i++) {
+        struct place *place = &placing->places[placing->place_of[i]];
+        const bool is_new = placing->events->all[i].kind == EVENT_LIVE_AT_END && place->state == NEVER_NAMED;
+        if (is_new && !begin_before(placing, i, place)) return false;
+    }
+    return true;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -154,10 +150,10 @@ static bool take(struct placing *placing, size_t at) {
 static bool add_live(const struct placing *placing, const struct event *event, uint64_t bytes) {
     struct conversion *conversion = placing->conversion;
     if (bytes > TRACE_MOST_BYTES || convert_rounded(bytes) > TRACE_MOST_BYTES - conversion->live_bytes)
-        return complain(placing, event,
-                        "%" PRIu64 " bytes more than the %" PRIu64
-                        " that are live (blocks rounded up to 512): the limit is 2^50 at once",
-                        bytes, conversion->live_bytes);
+        return placing_complain(placing, event,
+                                "%" PRIu64 " bytes more than the %" PRIu64
+                                " that are live (blocks rounded up to 512): the limit is 2^50 at once",
+                                bytes, conversion->live_bytes);
     conversion->live_bytes += convert_rounded(bytes);
     return true;
 }
@@ -166,12 +162,10 @@ static bool push_before(struct placing *placing) {
     struct conversion *conversion = placing->conversion;
     uint32_t block = 0;
     for (size_t i = 0; i < placing->before_count; i++) {
-        const struct event *event = &placing->events->all[placing->before[i]];
-        const bool freed = placing->blocks[placing->before[i]] != NO_BLOCK;
-        if (freed)
-            block = placing->blocks[placing->before[i]];
-        else
-            block = placing->places[ids_find(&placing->addresses, event->address)].block; /* live to the end */
+        const uint32_t at = placing->before[i];
+        const struct event *event = &placing->events->all[at];
+        block = placing->blocks[at];
+        if (block == NO_BLOCK) block = placing->places[placing->place_of[at]].block; /* live to the end */
         const struct step row = {.kind = STEP_LIVE, .block = block, .stream = event->place, .ns = event->ns};
         if (!add_live(placing, event, event->bytes) || !convert_push(conversion, &conversion->rows, row)) return false;
     }
@@ -185,8 +179,8 @@ static bool push_reserve(const struct placing *placing, const struct event *even
     if (event->bytes > TRACE_MOST_BYTES ||
         __builtin_add_overflow(conversion->reserve_growth, grew ? (int64_t)event->bytes : -(int64_t)event->bytes,
                                &conversion->reserve_growth))
-        return complain(placing, event, "a reserve that changes by %" PRIu64 " bytes passes the limit of 2^50",
-                        event->bytes);
+        return placing_complain(placing, event, "a reserve that changes by %" PRIu64 " bytes passes the limit of 2^50",
+                                event->bytes);
     conversion->has_reserve = true;
     if (conversion->reserve_growth > conversion->peak_reserve_growth)
         conversion->peak_reserve_growth = conversion->reserve_growth;
@@ -228,9 +222,12 @@ static bool count_hidden(struct placing *placing) {
 static bool place_all(struct placing *placing) {
     const struct events *events = placing->events;
     for (size_t i = 0; i < events->count; i++) placing->asks |= events->all[i].kind == EVENT_FREE;
+    placing->ends = events->count;
+    while (placing->ends > 0 && is_of_end(&events->all[placing->ends - 1])) placing->ends--;
     for (size_t i = 0; i < events->count; i++)
         if (!take(placing, i)) return false;
-    if (!count_hidden(placing) || !push_before(placing)) return false;
+    if (!placing_check_overlaps(placing) || !take_ends(placing) || !count_hidden(placing) || !push_before(placing))
+        return false;
     for (size_t i = 0; i < events->count; i++)
         if (!push_row(placing, i)) return false;
     return true;
@@ -240,7 +237,8 @@ bool convert_place_events(struct conversion *conversion, const char *name, const
     struct placing placing = {.conversion = conversion, .name = name, .events = events};
     placing.blocks = malloc((events->count + 1) * sizeof *placing.blocks);
     placing.before = malloc((events->count + 1) * sizeof *placing.before);
-    bool placed = placing.blocks != NULL && placing.before != NULL;
+    placing.place_of = malloc((events->count + 1) * sizeof *placing.place_of);
+    bool placed = placing.blocks != NULL && placing.before != NULL && placing.place_of != NULL;
     if (!placed) convert_fail(conversion, "%s: no host memory for its %zu events", name, events->count);
     placed = placed && place_all(&placing);
     conversion->end_ns = placing.ns;
@@ -248,5 +246,6 @@ bool convert_place_events(struct conversion *conversion, const char *name, const
     free(placing.places);
     free(placing.blocks);
     free(placing.before);
+    free(placing.place_of);
     return placed;
 }

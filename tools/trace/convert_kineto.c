@@ -76,11 +76,21 @@ static bool read_us(const struct kineto *kineto, const struct json_event *json, 
     return true;
 }
 
-static bool read_integer(const struct kineto *kineto, const struct json_event *json, const char *key, int64_t *value) {
+/* *value stays where there is no such field. */
+static bool read_optional(const struct kineto *kineto, const struct json_event *json, const char *key, int64_t least,
+                          int64_t most, int64_t *value) {
     const struct json_field field = json_get_arg(json, key);
+    if (field.kind == FIELD_MISSING) return true;
+    if (field.kind != FIELD_INTEGER) return complain(kineto, json, "%s is no integer, or one beyond 63 bits", key);
     *value = field.integer;
-    if (field.kind == FIELD_INTEGER) return true;
-    return complain(kineto, json, "%s is %s", key, field.kind == FIELD_MISSING ? "missing" : "no integer");
+    if (*value >= least && *value <= most) return true;
+    return complain(kineto, json, "%s is %" PRId64 ", the limits are %" PRId64 " and %" PRId64, key, *value, least,
+                    most);
+}
+
+static bool read_integer(const struct kineto *kineto, const struct json_event *json, const char *key, int64_t *value) {
+    if (json_get_arg(json, key).kind == FIELD_MISSING) return complain(kineto, json, "%s is missing", key);
+    return read_optional(kineto, json, key, INT64_MIN, INT64_MAX, value);
 }
 
 static int64_t integer_or(struct json_field field, int64_t otherwise) {
@@ -96,10 +106,31 @@ static bool read_thread(const struct kineto *kineto, const struct json_event *js
 }
 
 static bool read_device(const struct kineto *kineto, const struct json_event *json, const char *key, uint32_t *device) {
-    const int64_t number = integer_or(json_get_arg(json, key), 0);
+    int64_t number = 0;
+    if (!read_optional(kineto, json, key, 0, CONVERT_MOST_DEVICES - 1, &number)) return false;
     *device = (uint32_t)number;
-    return (number >= 0 && number < CONVERT_MOST_DEVICES) ||
-           complain(kineto, json, "%s is %" PRId64 ", devices go from 0 to %d", key, number, CONVERT_MOST_DEVICES - 1);
+    return true;
+}
+
+/* What is used of an event that is converted, or says that it is none. */
+static bool is_clear(const struct kineto *kineto, const struct json_event *json, bool used) {
+    static const char *const telling[] = {"name", "cat", "ph", "args", NULL};
+    static const char *const all[] = {"ts",
+                                      "dur",
+                                      "pid",
+                                      "tid",
+                                      "Addr",
+                                      "Bytes",
+                                      "Device Type",
+                                      "Device Id",
+                                      "Total Allocated",
+                                      "Total Reserved",
+                                      "device",
+                                      "stream",
+                                      "correlation",
+                                      NULL};
+    const char *doubled = json_doubled(json, used ? all : telling);
+    return doubled == NULL || complain(kineto, json, "%s is there twice", doubled);
 }
 
 /* Room for one more of a kind of event. */
@@ -111,18 +142,30 @@ static bool grow(struct kineto *kineto, void **array, size_t *room, size_t count
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-/* Of a device; the host's are told by its type 0 and its number -1. */
-static bool is_memory(const struct json_event *json) {
-    return strcmp(json_get(json, "name").text, "[memory]") == 0 &&
-           integer_or(json_get_arg(json, "Device Type"), 1) != 0 && integer_or(json_get_arg(json, "Device Id"), 0) >= 0;
+static bool is_memory(const struct json_event *json) { return strcmp(json_get(json, "name").text, "[memory]") == 0; }
+
+/* The host's are told by its type 0 and its number -1. */
+static bool is_of_host(const struct kineto *kineto, const struct json_event *json, bool *host) {
+    int64_t type = 1, device = 0;
+    if (!read_optional(kineto, json, "Device Type", INT64_MIN, INT64_MAX, &type) ||
+        !read_optional(kineto, json, "Device Id", INT64_MIN, CONVERT_MOST_DEVICES - 1, &device))
+        return false;
+    *host = type == 0 || device < 0;
+    return true;
 }
 
 static bool take_memory(struct kineto *kineto, const struct json_event *json) {
-    struct memory_event memory = {.event = {.number = json_number(json), .offset = json_offset(json)}};
+    struct memory_event memory = {
+        .event = {.number = json_number(json), .offset = json_offset(json)}, .allocated = -1, .reserved = -1};
     int64_t address, bytes;
+    bool host;
     void *all = kineto->memory;
+    if (!is_clear(kineto, json, true) || !is_of_host(kineto, json, &host)) return false;
+    if (host) return true;
     if (!read_us(kineto, json, "ts", &memory.event.ns) || !read_integer(kineto, json, "Addr", &address) ||
         !read_integer(kineto, json, "Bytes", &bytes) || !read_device(kineto, json, "Device Id", &memory.device) ||
+        !read_optional(kineto, json, "Total Allocated", 0, TRACE_MOST_BYTES, &memory.allocated) ||
+        !read_optional(kineto, json, "Total Reserved", 0, TRACE_MOST_BYTES, &memory.reserved) ||
         !read_thread(kineto, json, &memory.event.place))
         return false;
     if (bytes == 0) return true;
@@ -130,8 +173,6 @@ static bool take_memory(struct kineto *kineto, const struct json_event *json) {
     memory.event.kind = bytes > 0 ? EVENT_ALLOC : EVENT_FREE;
     memory.event.address = (uint64_t)address;
     memory.event.bytes = (uint64_t)(bytes > 0 ? bytes : -bytes);
-    memory.allocated = integer_or(json_get_arg(json, "Total Allocated"), -1);
-    memory.reserved = integer_or(json_get_arg(json, "Total Reserved"), -1);
     const bool grown = grow(kineto, &all, &kineto->memory_room, kineto->memory_count, sizeof memory);
     kineto->memory = all;
     if (!grown) return false;
@@ -152,16 +193,17 @@ static char work_kind(const char *category, const char *name) {
 
 static bool take_work(struct kineto *kineto, const struct json_event *json, char kind) {
     struct device_event work = {.launch.kind = kind, .number = json_number(json)};
-    const int64_t stream = integer_or(json_get_arg(json, "stream"), 0);
+    int64_t stream = 0;
+    work.correlation = NO_CORRELATION;
     void *all = kineto->work;
-    if (!read_us(kineto, json, "ts", &work.launch.start_ns) || !read_us(kineto, json, "dur", &work.launch.work_ns) ||
-        !read_device(kineto, json, "device", &work.device))
+    if (!is_clear(kineto, json, true) || !read_us(kineto, json, "ts", &work.launch.start_ns) ||
+        !read_us(kineto, json, "dur", &work.launch.work_ns) || !read_device(kineto, json, "device", &work.device) ||
+        !read_optional(kineto, json, "stream", 0, UINT32_MAX, &stream) ||
+        !read_optional(kineto, json, "correlation", INT64_MIN, INT64_MAX, &work.correlation))
         return false;
     if (work.launch.work_ns > TRACE_MOST_NS)
         return complain(kineto, json, "dur is longer than the limit of %" PRIu64 " us", TRACE_MOST_NS / 1000);
-    if (stream < 0 || stream > UINT32_MAX) return complain(kineto, json, "stream is %" PRId64, stream);
     work.launch.stream = (uint32_t)stream; /* its id, until the device is chosen */
-    work.correlation = integer_or(json_get_arg(json, "correlation"), NO_CORRELATION);
     const bool grown = grow(kineto, &all, &kineto->work_room, kineto->work_count, sizeof work);
     kineto->work = all;
     if (grown) kineto->work[kineto->work_count++] = work;
@@ -171,9 +213,12 @@ static bool take_work(struct kineto *kineto, const struct json_event *json, char
 static bool take_call(struct kineto *kineto, const struct json_event *json, const char *name) {
     struct host_event host = {.number = json_number(json), .kind = (uint8_t)convert_call_of(name)};
     void *all = kineto->host;
-    if (!read_us(kineto, json, "ts", &host.ns) || !read_thread(kineto, json, &host.thread)) return false;
+    host.correlation = NO_CORRELATION;
+    if (!is_clear(kineto, json, true) || !read_us(kineto, json, "ts", &host.ns) ||
+        !read_optional(kineto, json, "correlation", INT64_MIN, INT64_MAX, &host.correlation) ||
+        !read_thread(kineto, json, &host.thread))
+        return false;
     host.waits = host.kind != CALL_OTHER || strstr(name, "Query") != NULL || strstr(name, "Synchronize") != NULL;
-    host.correlation = integer_or(json_get_arg(json, "correlation"), NO_CORRELATION);
     const bool grown = grow(kineto, &all, &kineto->host_room, kineto->host_count, sizeof host);
     kineto->host = all;
     if (grown) kineto->host[kineto->host_count++] = host;
@@ -184,6 +229,7 @@ static bool take(void *with, const struct json_event *json) {
     struct kineto *kineto = with;
     const char *category = json_get(json, "cat").text, *name = json_get(json, "name").text;
     const char *phase = json_get(json, "ph").text;
+    if (!is_clear(kineto, json, false)) return false;
     if (is_memory(json)) return take_memory(kineto, json);
     if (strcmp(phase, "X") != 0) return true;
     const char kind = work_kind(category, name);
@@ -247,7 +293,7 @@ static bool add_memory(struct kineto *kineto, struct events *events) {
 }
 
 static bool place_memory(struct kineto *kineto) {
-    struct events events = {.unit = "event"};
+    struct events events = {.unit = "event", .misses_threads = true};
     sort(kineto->memory, kineto->memory_count, sizeof *kineto->memory, memory_by_time);
     const bool placed = add_memory(kineto, &events) && convert_place_events(kineto->conversion, kineto->name, &events);
     free(events.all);

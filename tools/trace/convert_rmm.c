@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What RMM's logging adaptor wrote (rmm::mr::logging_resource_adaptor): one line a request, in the order in which the
  * resource below could have seen them. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct rmm_reader {
     struct rmm_columns column;
     struct events events;
     uint64_t days_ns, last_ns; /* of a clock that begins anew each day */
+    uint64_t timed_line;       /* of the time that was read last; 0: none yet */
+    bool daily;                /* as it was */
 };
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
@@ -56,6 +59,12 @@ static bool read_time(struct rmm_reader *reader, uint64_t *ns) {
     if (!parse_time(text, ns, &daily))
         return csv_complain(reader->csv, reader->column.time,
                             "'%.60s' is no time, as 23:59:59.000001 or seconds, as 1634567890.25", text);
+    if (reader->timed_line != 0 && daily != reader->daily)
+        return csv_complain(reader->csv, reader->column.time, "'%.60s' is %s, and line %" PRIu64 " has %s", text,
+                            daily ? "a time of day" : "seconds", reader->timed_line,
+                            daily ? "seconds" : "a time of day");
+    reader->daily = daily;
+    reader->timed_line = csv_line(reader->csv);
     if (daily && *ns + DAY_NS / 2 < reader->last_ns) reader->days_ns += DAY_NS; /* midnight */
     reader->last_ns = *ns;
     *ns += reader->days_ns;
@@ -69,12 +78,12 @@ static bool read_handle(struct rmm_reader *reader, int column, int base, uint64_
     const size_t length = strspn(digits, "0123456789abcdefABCDEF");
     *value = 0;
     if (strcmp(text, "(nil)") == 0) return true;
-    if (length == 0 || length > 20 || digits[length] != '\0')
+    if (length == 0 || digits[length] != '\0')
         return csv_complain(reader->csv, column, "'%.60s' is no address or handle, as 0x7f0000000000", text);
     if (strspn(digits, "0123456789") < length) base = 16;
-    if (base == 16 && length > 16) return csv_complain(reader->csv, column, "'%.60s' is more than 64 bits", text);
-    *value = strtoull(digits, NULL, base); /* of 20 decimals the largest number, at worst: it names a stream */
-    return true;
+    errno = 0;
+    *value = strtoull(digits, NULL, base);
+    return errno == 0 || csv_complain(reader->csv, column, "'%.60s' is more than 64 bits", text);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -117,7 +126,7 @@ bool convert_read_rmm(struct conversion *conversion, struct csv *csv) {
                                 .column = {csv_column(csv, "Time"), csv_column(csv, "Action"),
                                            csv_column(csv, "Pointer"), csv_column(csv, "Size"),
                                            csv_column(csv, "Stream")},
-                                .events = {.unit = "line"}};
+                                .events = {.unit = "line", .sizes_are_told = true}};
     const bool read =
         read_rows(&reader) && convert_place_events(conversion, conversion->name[FORM_RMM], &reader.events);
     free(reader.events.all);

@@ -63,15 +63,17 @@ struct snapshot {
     struct pickle_value segments, traces;
     struct events events;
     uint64_t counts[CONVERT_MOST_DEVICES];
+    uint64_t entry_count;    /* of the events, those of the trace */
+    uint64_t idle_count;     /* those of what is idle at the end */
     uint64_t reserved_bytes; /* of the device's segments, at most 2^50 */
     uint64_t looked_at;
 };
 
-/* Which dictionary a sentence is about. */
+/* Which dictionary of which list a sentence is about. */
 struct where {
     const char *what;
     size_t number; /* from 1 */
-    struct pickle_value dict;
+    struct pickle_value list, dict;
 };
 
 static bool complain(const struct snapshot *snapshot, const struct where *where, const char *format, ...)
@@ -82,8 +84,10 @@ static bool complain(const struct snapshot *snapshot, const struct where *where,
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return convert_fail(snapshot->conversion, "%s: %s %zu (byte %" PRIu64 "): %s", snapshot->name, where->what,
-                        where->number, pickle_offset(snapshot->pickle, where->dict), what);
+    const bool begins = pickle_is_container(where->dict); /* of the others where they stand is not kept */
+    return convert_fail(snapshot->conversion, "%s: %s %zu (%s %" PRIu64 "): %s", snapshot->name, where->what,
+                        where->number, begins ? "byte" : "of the list at byte",
+                        pickle_offset(snapshot->pickle, begins ? where->dict : where->list), what);
 }
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
@@ -98,7 +102,7 @@ static bool read_number(const struct snapshot *snapshot, const struct where *whe
     const struct pickle_value value = get(snapshot, where, key);
     const enum pickle_kind kind = pickle_kind(value);
     if (kind == PICKLE_ABSENT) return true;
-    if (kind == PICKLE_WIDE) return complain(snapshot, where, "%s is beyond 60 bits", words[key]);
+    if (kind == PICKLE_WIDE) return complain(snapshot, where, "%s is no integer of at most 59 bits", words[key]);
     if (kind != PICKLE_NUMBER) return complain(snapshot, where, "%s is no integer", words[key]);
     if (pickle_number(value) < 0)
         return complain(snapshot, where, "%s is %" PRId64 ": negative", words[key], pickle_number(value));
@@ -124,7 +128,7 @@ static bool read_stream(struct snapshot *snapshot, const struct where *where, ui
 /* The next one of a list: false, and told, where it is no dictionary or one too many was looked at. */
 static bool look_at(struct snapshot *snapshot, struct pickle_value list, size_t at, const char *what,
                     struct where *where) {
-    *where = (struct where){what, at + 1, pickle_item(snapshot->pickle, list, at)};
+    *where = (struct where){what, at + 1, list, pickle_item(snapshot->pickle, list, at)};
     if (++snapshot->looked_at > MOST_ITEMS)
         return convert_fail(snapshot->conversion, "%s: %s %zu: the lists hold more than %" PRIu64 " items",
                             snapshot->name, what, at + 1, MOST_ITEMS);
@@ -135,8 +139,11 @@ static bool look_at(struct snapshot *snapshot, struct pickle_value list, size_t 
 
 /* Its place in `actions`; ACTION_COUNT: none of them. */
 static bool read_action(const struct snapshot *snapshot, const struct where *where, size_t *action) {
-    const size_t word = pickle_word(get(snapshot, where, ACTION));
+    const struct pickle_value value = get(snapshot, where, ACTION);
+    const size_t word = pickle_word(value);
     if (!need(snapshot, where, ACTION)) return false;
+    if (pickle_kind(value) != PICKLE_WORD && pickle_kind(value) != PICKLE_TEXT)
+        return complain(snapshot, where, "action is no text");
     for (*action = 0; *action < ACTION_COUNT && actions[*action].word != word;) ++*action;
     return true;
 }
@@ -164,7 +171,7 @@ static bool read_trace(struct snapshot *snapshot, size_t device, bool add) {
         return convert_fail(snapshot->conversion, "%s: the trace of device %zu is no list", snapshot->name, device);
     for (size_t i = 0; i < pickle_length(snapshot->pickle, trace); i++) {
         struct where where;
-        size_t action;
+        size_t action = ACTION_COUNT;
         if (!look_at(snapshot, trace, i, "entry", &where) || !read_action(snapshot, &where, &action)) return false;
         if (action == ACTION_COUNT) continue;
         snapshot->counts[device] += !add;
@@ -182,22 +189,47 @@ static bool is_live(const struct snapshot *snapshot, const struct where *where, 
     return need(snapshot, where, STATE) && complain(snapshot, where, "state is none of the known");
 }
 
-/* `address` is where the block before it ended. */
-static bool read_block(struct snapshot *snapshot, const struct where *where, uint64_t stream, uint64_t *address) {
+/* The addresses of a segment: up to where its blocks have been read, and its end. */
+struct range {
+    uint64_t at, end;
+};
+
+/* A block's address is where the one before it ended, or behind. */
+static bool read_range(struct snapshot *snapshot, const struct where *where, uint64_t bytes, struct range *segment) {
+    uint64_t address = segment->at;
+    if (!read_number(snapshot, where, ADDRESS, UINT64_MAX >> 1, &address)) return false;
+    if (address < segment->at)
+        return complain(snapshot, where, "its address is 0x%" PRIx64 ", and what is before it ends at 0x%" PRIx64,
+                        address, segment->at);
+    if (address > segment->end || bytes > segment->end - address)
+        return complain(snapshot, where, "it ends at 0x%" PRIx64 ", and its segment at 0x%" PRIx64, address + bytes,
+                        segment->end);
+    segment->at = address;
+    return true;
+}
+
+static bool read_block(struct snapshot *snapshot, const struct where *where, uint64_t stream, struct range *segment) {
     struct event event = {
-        .kind = EVENT_LIVE_AT_END, .number = where->number, .offset = pickle_offset(snapshot->pickle, where->dict)};
+        .kind = EVENT_IDLE_AT_END, .number = where->number, .offset = pickle_offset(snapshot->pickle, where->dict)};
     uint64_t size = 0;
     bool live;
     if (!need(snapshot, where, SIZE) || !read_number(snapshot, where, SIZE, TRACE_MOST_BYTES, &size) ||
-        !read_number(snapshot, where, ADDRESS, UINT64_MAX >> 1, address) || !is_live(snapshot, where, &live))
+        !read_range(snapshot, where, size, segment) || !is_live(snapshot, where, &live))
         return false;
-    event.address = *address;
+    event.address = segment->at;
     event.bytes = size;
-    *address += size;
-    if (!live) return true;
-    if (!read_number(snapshot, where, REQUESTED_SIZE, TRACE_MOST_BYTES, &event.bytes) ||
-        !read_stream(snapshot, where, stream, &event.place))
-        return false;
+    segment->at += size;
+    if (live) {
+        event.kind = EVENT_LIVE_AT_END;
+        event.rounded = pickle_kind(get(snapshot, where, REQUESTED_SIZE)) == PICKLE_ABSENT;
+        if (!read_number(snapshot, where, REQUESTED_SIZE, TRACE_MOST_BYTES, &event.bytes) ||
+            !read_stream(snapshot, where, stream, &event.place))
+            return false;
+        if (event.bytes > size)
+            return complain(snapshot, where, "requested_size is %" PRIu64 ", and size is %" PRIu64, event.bytes, size);
+    }
+    if (!live && snapshot->entry_count == 0) return true; /* there is nothing to compare it with */
+    snapshot->idle_count += !live;
     if (snapshot->events.count == CONVERT_MOST_ROWS)
         return complain(snapshot, where, "one more than the limit of %" PRIu64 " events", CONVERT_MOST_ROWS);
     return convert_add_event(snapshot->conversion, &snapshot->events, event);
@@ -213,9 +245,11 @@ static bool read_blocks(struct snapshot *snapshot, const struct where *segment) 
     if (total > TRACE_MOST_BYTES - snapshot->reserved_bytes)
         return complain(snapshot, segment, "all segments up to here have more than 2^50 bytes");
     snapshot->reserved_bytes += total;
+    const bool told = pickle_kind(get(snapshot, segment, TOTAL_SIZE)) != PICKLE_ABSENT;
+    struct range range = {address, told ? address + total : UINT64_MAX >> 1};
     for (size_t i = 0; i < pickle_length(snapshot->pickle, blocks); i++) {
         struct where where;
-        if (!look_at(snapshot, blocks, i, "block", &where) || !read_block(snapshot, &where, stream, &address))
+        if (!look_at(snapshot, blocks, i, "block", &where) || !read_block(snapshot, &where, stream, &range))
             return false;
     }
     return true;
@@ -246,6 +280,9 @@ static bool find_parts(struct snapshot *snapshot) {
     snapshot->segments = is_list ? root : pickle_get(snapshot->pickle, root, SEGMENTS);
     snapshot->traces = pickle_get(snapshot->pickle, root, TRACES);
     const enum pickle_kind overflowed = pickle_kind(pickle_get(snapshot->pickle, root, OVERFLOWED));
+    if (overflowed != PICKLE_ABSENT && overflowed != PICKLE_TRUE && overflowed != PICKLE_FALSE)
+        return convert_fail(snapshot->conversion, "%s: trace_alloc_overflowed is neither True nor False",
+                            snapshot->name);
     snapshot->conversion->overflowed = overflowed == PICKLE_TRUE;
     snapshot->conversion->tells_overflow = overflowed == PICKLE_TRUE || overflowed == PICKLE_FALSE;
     const enum pickle_kind segments = pickle_kind(snapshot->segments), traces = pickle_kind(snapshot->traces);
@@ -279,8 +316,9 @@ static bool read_parts(struct snapshot *snapshot, int wanted) {
         !convert_choose_device(conversion, snapshot->name, snapshot->counts, CONVERT_MOST_DEVICES, wanted))
         return false;
     if (conversion->device < devices && !read_trace(snapshot, conversion->device, true)) return false;
+    snapshot->entry_count = snapshot->events.count;
     if (!read_segments(snapshot, true)) return false;
-    conversion->row_count += snapshot->events.count;
+    conversion->row_count += snapshot->events.count - snapshot->idle_count;
     if (!convert_place_events(conversion, snapshot->name, &snapshot->events)) return false;
     count_reserve(snapshot);
     return true;

@@ -9,6 +9,8 @@
 #include "commands.h"
 #include "output.h"
 #include "tools/options/option_table.h"
+#include "tools/options/outputs.h"
+#include "tools/options/plain.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
@@ -32,7 +34,9 @@ static int take_trace(char **words, struct options *options, struct complaint co
 static bool check(struct options *options, struct complaint complaint) {
     const char *path = options->path, *json = options->json_path;
     if (path == NULL) return complain(complaint, "no trace given (--help says how)");
-    return json == NULL || json[0] == 0 || !output_is_input(json, path) ||
+    if (json == NULL || json[0] == 0) return true;
+    if (outputs_are_one(json, "-")) return complain(complaint, "--json and the words both go to %.200s", json);
+    return !output_is_input(json, path) ||
            complain(complaint, "--json=%.200s would overwrite the trace %.200s", json, path);
 }
 
@@ -51,8 +55,9 @@ static const struct option_table info_options = {
 
 static int say(int status, const char *format, const char *what) {
     fprintf(stderr, "weir-trace info: ");
-    fprintf(stderr, format, what);
-    fprintf(stderr, "\n");
+    char sentence[700];
+    snprintf(sentence, sizeof sentence, format, what);
+    fprintf(stderr, "%s\n", plain(sentence));
     return status;
 }
 
@@ -60,8 +65,9 @@ static int put(const struct info *info, const char *path, const char *json) {
     const bool to_file = json != NULL && json[0] != 0;
     FILE *file = to_file ? fopen(json, "we") : NULL;
     if (to_file && file == NULL) {
-        fprintf(stderr, "weir-trace info: %s: %s\n", json, strerror(errno));
-        return EXIT_BAD_INPUT;
+        char why[600];
+        snprintf(why, sizeof why, "%.500s: %s", json, strerror(errno));
+        return say(EXIT_BAD_INPUT, "%s", why);
     }
     if (json == NULL || to_file) info_put_words(stdout, path, info);
     if (json != NULL) info_put_json(to_file ? file : stdout, path, info);

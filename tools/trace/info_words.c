@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "info.h"
+#include "tools/options/plain.h"
 
 enum { MOST_ITERATIONS_SHOWN = 12, NAME_ROOM = 40 };
 
@@ -66,8 +67,10 @@ static void put_refused(FILE *out, const struct trace *trace) {
 
 static void put_head(FILE *out, const char *path, const struct trace *trace) {
     const struct trace_origin *origin = &trace->origin;
-    fprintf(out, "%s: %zu operation%s, %" PRIu32 " block%s on %" PRIu32 " stream%s, %" PRIu32 " iteration%s\n", path,
-            trace->op_count, PLURAL(trace->op_count), trace->block_count, PLURAL(trace->block_count),
+    char name[1000];
+    snprintf(name, sizeof name, "%s", path);
+    fprintf(out, "%s: %zu operation%s, %" PRIu32 " block%s on %" PRIu32 " stream%s, %" PRIu32 " iteration%s\n",
+            plain(name), trace->op_count, PLURAL(trace->op_count), trace->block_count, PLURAL(trace->block_count),
             trace->stream_count, PLURAL(trace->stream_count), trace->iteration_count, PLURAL(trace->iteration_count));
     if (origin->policy[0] != 0)
         fprintf(out, "recorded under policy %s, limit %s, pages of %s%s%s%s%s\n", origin->policy,

@@ -13,6 +13,7 @@
 #include "input.h"
 
 enum { JSON_LONGEST_EVENT = 1 << 20 };
+#define JSON_BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* A field of an event, or of its `args`. */
 struct json_field {
@@ -28,6 +29,11 @@ struct json_field json_get_arg(const struct json_event *event, const char *key);
 uint64_t json_number(const struct json_event *event); /* from 1, in the order of the file */
 uint64_t json_offset(const struct json_event *event); /* where it begins in the text */
 
+/* The first of these keys that the event, or its args, have twice: of which one is meant the text does not say. NULL: none. The
+ * list ends with NULL. */
+const char *json_doubled(const struct json_event *event, const char *const *keys);
+
+/* The first byte of an object or a list, behind blanks or a byte order mark? */
 bool json_begins(const uint8_t *text, size_t count);
 
 /* Calls `take` for each event that is an object, until it gives false.

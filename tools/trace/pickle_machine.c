@@ -110,7 +110,7 @@ static size_t index_of(struct pickle_value value) { return (size_t)(value.bits >
 
 size_t pickle_word(struct pickle_value value) { return pickle_kind(value) == PICKLE_WORD ? index_of(value) : SIZE_MAX; }
 
-static bool is_container(struct pickle_value value) { return pickle_kind(value) >= PICKLE_LIST; }
+bool pickle_is_container(struct pickle_value value) { return pickle_kind(value) >= PICKLE_LIST; }
 
 static struct pickle_container *container_of(const struct pickle *pickle, struct pickle_value value) {
     return &pickle->containers[index_of(value)];
@@ -118,11 +118,12 @@ static struct pickle_container *container_of(const struct pickle *pickle, struct
 
 size_t pickle_length(const struct pickle *pickle, struct pickle_value list) {
     if (pickle_kind(list) != PICKLE_LIST && pickle_kind(list) != PICKLE_TUPLE) return 0;
-    return container_of(pickle, list)->count;
+    return container_of(pickle, list)->count + container_of(pickle, list)->empties;
 }
 
 struct pickle_value pickle_item(const struct pickle *pickle, struct pickle_value list, size_t at) {
-    return container_of(pickle, list)->items[at];
+    const struct pickle_container *container = container_of(pickle, list);
+    return container->empties > 0 ? container->first : container->items[at];
 }
 
 struct pickle_value pickle_get(const struct pickle *pickle, struct pickle_value dict, size_t word) {
@@ -134,7 +135,7 @@ struct pickle_value pickle_get(const struct pickle *pickle, struct pickle_value 
 }
 
 uint64_t pickle_offset(const struct pickle *pickle, struct pickle_value value) {
-    return is_container(value) ? container_of(pickle, value)->offset : 0;
+    return pickle_is_container(value) ? container_of(pickle, value)->offset : 0;
 }
 
 /* ---- the stack -------------------------------------------------------------------------------------------------- */
@@ -199,10 +200,20 @@ bool pickle_memo_get(struct pickle *pickle, uint64_t name) {
 
 /* ---- containers ------------------------------------------------------------------------------------------------- */
 
+/* Python refuses those without a hash. */
+static bool is_key(struct pickle *pickle, struct pickle_value key) {
+    const enum pickle_kind kind = pickle_kind(key);
+    if (kind != PICKLE_LIST && kind != PICKLE_DICT) return true;
+    return pickle_fail(pickle, "a %s is the key of a dictionary", kind == PICKLE_LIST ? "list" : "dictionary");
+}
+
 /* Of the same key the last pair counts. There are as many keys as words, at most. */
 static bool set_pair(struct pickle *pickle, struct pickle_container *dict, struct pickle_value key,
                      struct pickle_value value) {
-    if (pickle_kind(key) != PICKLE_WORD) return true;
+    if (pickle_kind(key) != PICKLE_WORD) return is_key(pickle, key);
+    if (dict->in_list)
+        return pickle_fail(pickle, "%s comes into a dictionary that a list had before, without it",
+                           pickle->words[pickle_word(key)]);
     uint32_t at = 0;
     while (at < dict->count && dict->pairs[at].key != pickle_word(key)) at++;
     if (at == dict->count) {
@@ -230,18 +241,35 @@ static bool says_nothing(const struct pickle *pickle, struct pickle_value value)
     return pickle_kind(value) == PICKLE_DICT && container_of(pickle, value)->count == 0;
 }
 
+/* Dictionaries without a pair, where the list has nothing else: false, there is something else. */
+static bool append_empties(struct pickle *pickle, struct pickle_container *list, const struct pickle_value *from,
+                           size_t count) {
+    size_t empties = 0;
+    while (empties < count && says_nothing(pickle, from[empties])) empties++;
+    if (list->count > 0 || empties < count) return false;
+    if (list->empties == 0) list->first = from[0];
+    list->empties += (uint32_t)count;
+    return true;
+}
+
 static bool append(struct pickle *pickle, struct pickle_container *list, const struct pickle_value *from,
                    size_t count) {
-    size_t kept = 0, room = list->room;
-    void *items = list->items;
-    for (size_t i = 0; i < count; i++) kept += !says_nothing(pickle, from[i]);
-    if (kept > MOST_ITEMS - list->count) return pickle_fail(pickle, "a list of more than %u items", MOST_ITEMS);
-    const bool grown = kept == 0 || grow(pickle, &items, &room, list->count + kept, sizeof *from);
+    if (count > MOST_ITEMS - list->count - list->empties)
+        return pickle_fail(pickle, "a list of more than %u items", MOST_ITEMS);
+    for (size_t i = 0; i < count; i++)
+        if (says_nothing(pickle, from[i])) container_of(pickle, from[i])->in_list = true;
+    if (append_empties(pickle, list, from, count)) return true;
+    const struct pickle_value first = list->first;
+    void *items = list->empties > 0 ? NULL : list->items;
+    size_t room = list->room;
+    const bool grown = grow(pickle, &items, &room, list->count + list->empties + count, sizeof *from);
+    if (items == NULL) return false;
     list->items = items;
     list->room = (uint32_t)room;
+    for (; list->empties > 0; list->empties--) list->items[list->count++] = first;
     if (!grown) return false;
-    for (size_t i = 0; i < count; i++)
-        if (!says_nothing(pickle, from[i])) list->items[list->count++] = from[i];
+    memcpy(list->items + list->count, from, count * sizeof *from);
+    list->count += (uint32_t)count;
     return true;
 }
 
@@ -259,7 +287,8 @@ bool pickle_make(struct pickle *pickle, enum pickle_kind kind, size_t count) {
     pickle->containers = containers;
     if (!grown) return false;
     const struct pickle_value made = pickle_of(kind, pickle->container_count);
-    pickle->containers[pickle->container_count++] = (struct pickle_container){.offset = pickle->offset, .kind = kind};
+    pickle->containers[pickle->container_count++] =
+        (struct pickle_container){.offset = pickle->offset, .kind = (uint8_t)kind};
     if (count > 0 && !put_all(pickle, made, count)) return false;
     pickle_drop(pickle, count);
     return pickle_push(pickle, made);

@@ -16,13 +16,17 @@ struct pickle_pair {
     uint8_t key; /* a word */
 };
 
+/* Of a list whose items all are dictionaries without a pair, nothing is kept but their number, and the first. */
 struct pickle_container {
     uint64_t offset;
     uint32_t count, room;
-    enum pickle_kind kind;
+    uint8_t kind;     /* enum pickle_kind */
+    bool in_list;     /* a dictionary that was put into a list without a pair: it can't get one any more */
+    uint32_t empties; /* such dictionaries, while there is nothing else */
     union {
         struct pickle_value *items;
         struct pickle_pair *pairs;
+        struct pickle_value first; /* room 0 */
     };
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pickle_machine.h"
+#include "tools/options/utf8.h"
 
 enum opcode {
     PROTO = 0x80,
@@ -117,14 +118,29 @@ static bool push_bytes(struct pickle *pickle, unsigned length_bytes) {
            push_kind(pickle, PICKLE_OTHER);
 }
 
+/* `text` gets the first of its bytes. Python takes halves of surrogates here. */
+static bool take_text(struct pickle *pickle, uint64_t length, uint8_t text[PICKLE_LONGEST_WORD]) {
+    struct utf8 utf8 = {0};
+    uint8_t piece[256];
+    for (uint64_t taken = 0; taken < length;) {
+        const size_t bytes = length - taken < sizeof piece ? (size_t)(length - taken) : sizeof piece;
+        if (!pickle_take(pickle, bytes, piece, bytes)) return false;
+        if (taken == 0) memcpy(text, piece, bytes < PICKLE_LONGEST_WORD ? bytes : PICKLE_LONGEST_WORD);
+        for (size_t i = 0; i < bytes; i++)
+            if (!utf8_take(&utf8, piece[i], true)) return pickle_fail(pickle, "a text that is no UTF-8");
+        taken += bytes;
+    }
+    return utf8.left == 0 || pickle_fail(pickle, "a text that is no UTF-8");
+}
+
 static bool push_text(struct pickle *pickle, unsigned length_bytes) {
     uint8_t text[PICKLE_LONGEST_WORD];
     uint64_t length;
-    if (!pickle_little(pickle, length_bytes, &length) || !pickle_take(pickle, length, text, sizeof text)) return false;
+    if (!pickle_little(pickle, length_bytes, &length) || !take_text(pickle, length, text)) return false;
     for (size_t i = 0; i < pickle->word_count; i++)
         if (pickle->lengths[i] == length && memcmp(pickle->words[i], text, length) == 0)
             return pickle_push(pickle, pickle_of(PICKLE_WORD, i));
-    return push_kind(pickle, PICKLE_OTHER);
+    return push_kind(pickle, PICKLE_TEXT);
 }
 
 /* ---- containers, stack, memo ------------------------------------------------------------------------------------ */
@@ -151,7 +167,10 @@ static bool drop_to_mark(struct pickle *pickle) {
     return true;
 }
 
-static bool add_to_set(struct pickle *pickle) { return drop_to_mark(pickle) && pickle_has(pickle, 1); }
+static bool add_to_set(struct pickle *pickle) {
+    if (!drop_to_mark(pickle) || !pickle_has(pickle, 1)) return false;
+    return pickle_kind(pickle_top(pickle)) == PICKLE_OTHER || pickle_fail(pickle, "items are put into what is no set");
+}
 
 static bool pop(struct pickle *pickle) {
     if (pickle->mark_count > 0 && pickle->marks[pickle->mark_count - 1] == pickle->stack.count)
@@ -330,7 +349,8 @@ struct pickle *pickle_read(const char *name, struct input *input, const char *co
 
 void pickle_free(struct pickle *pickle) {
     if (pickle == NULL) return;
-    for (size_t i = 0; i < pickle->container_count; i++) free(pickle->containers[i].items);
+    for (size_t i = 0; i < pickle->container_count; i++)
+        if (pickle->containers[i].room > 0) free(pickle->containers[i].items);
     free(pickle->containers);
     free(pickle);
 }

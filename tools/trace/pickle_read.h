@@ -2,8 +2,8 @@
 /* Reads a pickle of protocol 2 to 5 as data. Nothing is executed: an opcode that names code, or calls it, is refused.
  *
  * Only what the reader asks for is kept: of a dictionary the pairs whose key is one of its words (of the same key the
- * last), of texts only which word they are, and of a list everything but dictionaries that have no such pair. So the
- * stacks of a memory snapshot, which are most of it, cost next to nothing.
+ * last), of texts only which word they are, and of a list of dictionaries that have no such pair how many they are. So
+ * the stacks of a memory snapshot, which are most of it, cost next to nothing.
  *
  * Memory is bounded by the caller, time by the length of the file: what is shared within the pickle is shared
  * here, so that lists of lists that would be endless when written out are not. Who walks them counts his steps.
@@ -22,12 +22,13 @@ enum { PICKLE_MOST_WORDS = 64, PICKLE_LONGEST_WORD = 31 };
 
 enum pickle_kind {
     PICKLE_ABSENT, /* no pair of that key */
-    PICKLE_OTHER,  /* none of the below: None, a float, another text, bytes, a set */
+    PICKLE_OTHER,  /* none of the below: None, a float, bytes, a set */
     PICKLE_FALSE,
     PICKLE_TRUE,
-    PICKLE_NUMBER, /* an integer of less than 60 bits */
+    PICKLE_NUMBER, /* an integer of at most 59 bits, beside the sign */
     PICKLE_WIDE,   /* any other integer */
     PICKLE_WORD,
+    PICKLE_TEXT, /* that is none of the words */
     PICKLE_LIST,
     PICKLE_TUPLE,
     PICKLE_DICT,
@@ -60,6 +61,7 @@ size_t pickle_length(const struct pickle *pickle, struct pickle_value list);
 struct pickle_value pickle_item(const struct pickle *pickle, struct pickle_value list, size_t at);
 /* PICKLE_ABSENT where it is no dictionary. */
 struct pickle_value pickle_get(const struct pickle *pickle, struct pickle_value dict, size_t word);
+bool pickle_is_container(struct pickle_value value); /* a list, a tuple, a dictionary */
 /* Where a list, tuple or dictionary begins in the text; of another 0. */
 uint64_t pickle_offset(const struct pickle *pickle, struct pickle_value value);
 

@@ -9,9 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define MEMORY(us, addr, bytes, rest)                                                                                  \
+#define MEMORY(us, addr, bytes, rest) MEMORY_OF("0", us, addr, bytes, rest)
+#define MEMORY_OF(device, us, addr, bytes, rest)                                                                       \
     "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\", \"pid\": 5, \"tid\": 6, \"ts\": " us      \
-    ", \"args\": {\"Device Type\": 1, \"Device Id\": 0, \"Addr\": " addr ", \"Bytes\": " bytes rest "}}"
+    ", \"args\": {\"Device Type\": 1, \"Device Id\": " device ", \"Addr\": " addr ", \"Bytes\": " bytes rest "}}"
 #define CALL(us, name, correlation)                                                                                    \
     "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"" name "\", \"pid\": 5, \"tid\": 6, \"ts\": " us           \
     ", \"dur\": 1, \"args\": {\"correlation\": " correlation "}}"
@@ -129,6 +130,32 @@ static void what_is_not_of_a_device_is_left_out(void **state) {
     assert_trace(log, "weir-trace 1\nm 0 7 0\n");
 }
 
+/* Valid JSON, whatever the size of its numbers; a text of any kind, a mark before it. */
+static void what_is_not_used_may_be_any_json(void **state) {
+    (void)state;
+    static const char steps[] = "weir-trace 1\nm 0 5 0\n";
+    assert_trace("\xef\xbb\xbf[" MEMORY("1", "512", "5", "") "]", steps);
+    assert_trace("[{\"a\": 99999999999999999999, \"b\": [-1e999], \"c\": 1e400}, 99999999999999999999, 1e999, " MEMORY(
+                     "1", "512", "5", "") "]",
+                 steps);
+    assert_trace(
+        "[{\"ts\": 1, \"ts\": 2, \"args\": {\"Bytes\": 1, \"Bytes\": 2}, \"tid\": 18446744073709551615}, " MEMORY(
+            "1", "512", "5", ", \"other\": 1, \"other\": 18446744073709551616") "]",
+        steps);
+    assert_trace(
+        "{\"a\": [true, false, null, -0, 1.5E+3, \"\\u00e9\\\"\xc3\xa9\", {}, {\"b\": []}], \"traceEvents\" : [" MEMORY(
+            "1", "512", "5", "") "]}",
+        steps);
+}
+
+/* A thread that is not profiled may have freed the first. */
+static void allocations_that_overlap_are_told(void **state) {
+    (void)state;
+    assert_trace(TRACE(MEMORY("1", "512", "512", "") ", " MEMORY("1", "768", "512", "")),
+                 "weir-trace 1\nm 0 512 0\nm 1 512 0\n");
+    assert_says("1 allocation where others were not freed yet");
+}
+
 static void work_without_its_launch_was_launched_when_it_began(void **state) {
     (void)state;
     assert_trace(TRACE(MEMORY("1", "512", "5", "") ", " WORK("2", "1", "kernel", "a", "7", "99") ", " WORK(
@@ -170,21 +197,47 @@ static void a_bad_profile_is_refused_with_place_and_reason(void **state) {
         {"{}", ": none of its events is of a device's memory, as the profiler notes with profile_memory=True (memory "
                "of CPUs does not count)"},
         {"[]", ": none of its events is of a device's memory"},
-        {"{\"traceEvents\": 5}", ": none of its events is of a device's memory"},
+        {"{\"traceEvents\": 5}", ": byte 16: a list of events is expected"},
         {"[5", ": byte 2: the text ends where a comma, or the list's end, is expected"},
         {"[5 5]", ": byte 3: a comma, or the list's end, is expected"},
-        {"[,5]", ": byte 1: a value is expected"},
+        {"[,5]", ": byte 1: event 1: a value is expected"},
         {"[5}", ": byte 2: a comma, or the list's end, is expected"},
         {"[5]5", ": byte 3: the end is expected"},
         {"{5: 5}", ": byte 1: a key, in quotes, is expected"},
         {"{\"a\" 5}", ": byte 5: a colon is expected"},
         {"{\"a\": 5,}", ": byte 8: a key, in quotes, is expected"},
-        {"{\"a\": [5}", ": byte 9: the text ends where a comma"},
-        {"{\"a\": \"b", ": byte 8: the text ends where a value's end is expected"},
-        {"{\"traceEvents\": [{\"a\": nan}]}", ": byte 26: event 1: invalid token near 'nan'"},
-        {"[{\"a\": \"\xff\"}]", "event 1: unable to decode byte 0xff"},
-        {"[{\"a\": 1e999}]", "event 1: real number overflow"},
-        {"[{\"a\": 99999999999999999999}]", "event 1: too big integer"},
+        {"{\"a\": [5}", ": byte 8: a comma, or the list's end, is expected"},
+        {"{\"a\": \"b", ": byte 8: the text ends where a quote, or a character in UTF-8, is expected"},
+        {"{\"traceEvents\": [{\"a\": nan}]}", ": byte 24: event 1: true, false or null is expected"},
+        {"[{\"a\": \"\xff\"}]", ": byte 8: event 1: a quote, or a character in UTF-8, is expected"},
+        {"{\"x\":[},\"traceEvents\":[]}", ": byte 6: a value is expected"},
+        {"{\"x\":[5},\"traceEvents\":[]}", ": byte 7: a comma, or the list's end, is expected"},
+        {"{\"x\":\"\xff\xfe\"}", ": byte 6: a quote, or a character in UTF-8, is expected"},
+        {"{\"\xff\xfe\":5}", ": byte 2: a quote, or a character in UTF-8, is expected"},
+        {"{\"x\":05}", ": byte 6: a comma, or the object's end, is expected"},
+        {"{\"x\":tru}", ": byte 8: true, false or null is expected"},
+        {"{\"x\":\"\\q\"}", ": byte 7: the rest of an escape is expected"},
+        {"{\"x\":1.}", ": byte 7: a digit is expected"},
+        {"{\"traceEvents\":[], \"traceEvents\":[]}", ": byte 19: traceEvents comes a second time"},
+        {TRACE(MEMORY("1e999", "512", "5", "")), "): ts is no time in microseconds from 0"},
+        {TRACE(MEMORY("1", "99999999999999999999", "5", "")), "): Addr is no integer, or one beyond 63 bits"},
+        {TRACE(MEMORY("1", "512", "5", ", \"Bytes\": 7")), ": event 1 (byte 66): Bytes is there twice"},
+        {TRACE(MEMORY("1", "512", "5", ", \"B\\u0079tes\": 7")), "): Bytes is there twice"},
+        {"[{\"name\": \"[memory]\", \"name\": \"x\"}]", ": event 1 (byte 1): name is there twice"},
+        {"[{\"name\": \"[memory]\", \"args\": {\"Bytes\": 5}, \"args\": {\"Bytes\": 7}}]", "args is there twice"},
+        {TRACE(MEMORY_OF("\"1\"", "1", "512", "5", "")), ": event 1 (byte 66): Device Id is no integer"},
+        {TRACE(MEMORY_OF("5.5", "1", "512", "5", "")), "): Device Id is no integer"},
+        {TRACE(MEMORY_OF("[]", "1", "512", "5", "")), "): Device Id is no integer"},
+        {TRACE(MEMORY_OF("null", "1", "512", "5", "")), "): Device Id is no integer"},
+        {"[{\"name\": \"[memory]\", \"args\": {\"Device Type\": \"1\"}}]", "Device Type is no integer"},
+        {TRACE(MEMORY("1", "512", "5", ", \"Total Allocated\": \"5\"")), "): Total Allocated is no integer"},
+        {TRACE(MEMORY("1", "512", "5", ", \"Total Reserved\": null")), "): Total Reserved is no integer"},
+        {TRACE(MEMORY("1", "512", "5", ", \"Total Reserved\": 9223372036854775807")),
+         "): Total Reserved is 9223372036854775807, the limits are 0 and 1125899906842624"},
+        {TRACE(MEMORY("1", "512", "5", "") ", " MEMORY("2", "512", "-6", "")),
+         ": event 2 (byte 225): 6 bytes are freed at 0x200, of a block of 5 (event 1)"},
+        {TRACE(WORK("1", "1", "kernel", "a", "\"7\"", "1")), "): stream is no integer"},
+        {TRACE(WORK("1", "1", "kernel", "a", "7", "\"1\"")), "): correlation is no integer"},
         {TRACE(MEMORY("\"soon\"", "512", "5", "")), "): ts is no time in microseconds from 0"},
         {TRACE(MEMORY("-1", "512", "5", "")), "): ts is no time in microseconds from 0"},
         {TRACE(MEMORY("1e18", "512", "5", "")), "): ts is no time in microseconds from 0"},
@@ -199,11 +252,11 @@ static void a_bad_profile_is_refused_with_place_and_reason(void **state) {
          "address 0x200 is given out while it is in use, since event 1"},
         {TRACE(MEMORY("1", "512", "-5", "") ", " MEMORY("1", "512", "-6", "")),
          "address 0x200 is freed a second time, after event 1"},
-        {TRACE(MEMORY("1", "512", "5", ", \"Device Id\": 1024")), "): Device Id is 1024, devices go from 0 to 1023"},
+        {TRACE(MEMORY_OF("1024", "1", "512", "5", "")), "): Device Id is 1024, the limits are "},
         {TRACE(MEMORY("1", "512", "5", ", \"Total Allocated\": 9223372036854775807")),
-         ": 9223372036854775802 bytes were live before: the limit is 2^50"},
+         "): Total Allocated is 9223372036854775807, the limits are 0 and 1125899906842624"},
         {TRACE(WORK("1", "1000000000001", "kernel", "a", "7", "1")), "): dur is longer than the limit"},
-        {TRACE(WORK("1", "1", "kernel", "a", "-7", "1")), "): stream is -7"},
+        {TRACE(WORK("1", "1", "kernel", "a", "-7", "1")), "): stream is -7, the limits are 0 and 4294967295"},
     };
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         assert_refused(refusals[i].table, strlen(refusals[i].table), refusals[i].sentence);
@@ -221,16 +274,19 @@ static char large[3 << 20];
 static void nesting_and_length_have_limits(void **state) {
     (void)state;
     memset(large, '[', 100000);
-    assert_refused(large, 100000, ": byte 100000: the text ends where a value's end is expected");
+    assert_refused(large, 100000, ": byte 2049: event 1: a value that is no deeper than 2048 brackets is expected");
     memset(large + 50001, ']', 50000);
     memcpy(large, "[{\"a\":", 6);
     memcpy(large + 100000, "}]", 2);
-    assert_refused(large, 100002, "event 1: maximum parsing depth reached");
+    assert_refused(large, 100002, ": byte 2053: event 1: a value that is no deeper than 2048 brackets");
+    memcpy(large, "{\"a\":[", 6); /* around the events as well */
+    assert_refused(large, 100002, ": byte 2053: a value that is no deeper than 2048 brackets");
     memset(large, 'x', sizeof large);
     memcpy(large, "[\"", 2);
     assert_refused(large, sizeof large, ": event 1 is longer than 1048576 bytes");
     memcpy(large, "{\"", 2); /* as a key it is not kept */
-    assert_refused(large, sizeof large, ": byte 3145728: the text ends where a quote is expected");
+    assert_refused(large, sizeof large,
+                   ": byte 3145728: the text ends where a quote, or a character in UTF-8, is expected");
 }
 
 /* What is kept of an event that is not converted is nothing. */
@@ -287,6 +343,8 @@ int main(void) {
         cmocka_unit_test(the_reserve_is_told_where_it_changes),
         cmocka_unit_test(memory_events_alone_are_on_one_stream),
         cmocka_unit_test(what_is_not_of_a_device_is_left_out),
+        cmocka_unit_test(what_is_not_used_may_be_any_json),
+        cmocka_unit_test(allocations_that_overlap_are_told),
         cmocka_unit_test(work_without_its_launch_was_launched_when_it_began),
         cmocka_unit_test(of_several_devices_one_is_taken),
         cmocka_unit_test(it_may_be_compressed_and_come_from_standard_input),

@@ -48,6 +48,13 @@ static void requests_that_failed_and_those_of_no_bytes_are_left_out(void **state
     assert_says("left out: 1 request that could not be served");
 }
 
+/* RMM writes what its caller said, which the resource below may not look at. */
+static void a_free_of_other_bytes_frees_what_was_allocated(void **state) {
+    (void)state;
+    assert_log(HEADER "1,1,allocate,0x100,5,0\n1,1,free,0x100,0,0\n", "weir-trace 1\nm 0 5 0\nf 0\n");
+    assert_says("1 free of other bytes than were allocated");
+}
+
 static void time_that_goes_backwards_a_little_stands_still(void **state) {
     (void)state;
     assert_log(HEADER "1,10:00:01.5,allocate,0x100,5,0\n1,10:00:01.4,allocate,0x200,5,0\n1,10:00:02,free,0x100,5,0\n",
@@ -72,6 +79,12 @@ static void a_bad_row_is_refused_with_place_and_reason(void **state) {
         {HEADER "1,1,allocate,(nil),5,0\n", "column Pointer: 5 bytes at address 0"},
         {HEADER "1,1,allocate,0x100,-5,0\n", "column Size: '-5' is not a whole number"},
         {HEADER "1,1,allocate,0x100,18446744073709551616,0\n", "column Size: 18446744073709551616 is too large"},
+        {HEADER "1,1,allocate,0x100,5,18446744073709551616\n", "column Stream: '18446744073709551616' is more than 64"},
+        {HEADER "1,1,allocate,0x100,5,0\n1,10:00:00,free,0x100,5,0\n",
+         ": line 3 (byte 64), column Time: '10:00:00' is a time of day, and line 2 has seconds"},
+        {HEADER "1,10:00:00,allocate,0x100,5,0\n1,1,free,0x100,5,0\n", "'1' is seconds, and line 2 has a time of day"},
+        {HEADER "1,1,allocate,0x100,512,0\n1,1,allocate,0x200,512,0\n",
+         ": line 3 (byte 64): 512 bytes at 0x200 overlap the 512 at 0x100 of line 2 (byte 39)"},
         {HEADER "1,1,allocate,0x100,5,other\n", "column Stream: 'other' is no address or handle"},
         {HEADER "1,1,allocate,0x100,1152921504606846976,0\n",
          ": line 2 (byte 39): 1152921504606846976 bytes more than the 0 that are live"},
@@ -102,6 +115,7 @@ int main(void) {
         cmocka_unit_test(times_and_handles_may_be_written_in_several_ways),
         cmocka_unit_test(a_free_of_what_the_log_has_not_seen_was_live_before),
         cmocka_unit_test(requests_that_failed_and_those_of_no_bytes_are_left_out),
+        cmocka_unit_test(a_free_of_other_bytes_frees_what_was_allocated),
         cmocka_unit_test(time_that_goes_backwards_a_little_stands_still),
         cmocka_unit_test(a_bad_row_is_refused_with_place_and_reason),
         cmocka_unit_test(it_is_a_log_by_itself_and_of_one_device),

@@ -406,6 +406,59 @@ static void bad_arguments_are_refused(void **state) {
     assert_says("usage: weir-trace convert");
 }
 
+static void outputs_that_are_one_file_are_refused(void **state) {
+    (void)state;
+    char command[900];
+    write_file(out_path, "as it was", 9);
+    for (int i = 0; i < 4; i++) {
+        static const char *const lines[] = {
+            "'%s' convert '%s' -o '%s' --json='%s' >'%s' 2>&1",
+            "'%s' convert '%s' -o '%s.part' --json='%s' >'%s' 2>&1",
+            "'%s' convert '%s' -o '%s' --json='%s.part' >'%s' 2>&1",
+            "'%s' convert '%s' -o '%s' --json=\"$(dirname '%s')/../${PWD##*/}/out.trace\" >'%s' 2>&1",
+        };
+        snprintf(command, sizeof command, "cd '%s' && ", folder);
+        const size_t length = strlen(command);
+        /* the same names each time, so that one format serves */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(command + length, sizeof command - length, lines[i], getenv("WEIR_TRACE_PROGRAM"),
+                 fixture("convert_events.csv"), out_path, out_path, log_path);
+#pragma GCC diagnostic pop
+        assert_int_equal(run_shell(command), 2);
+        assert_says("-o and --json both go to ");
+        assert_string_equal(read_file(out_path), "as it was");
+    }
+    assert_converts(convert("%s -o /dev/null --json=/dev/null", fixture("convert_events.csv")));
+    snprintf(command, sizeof command, "'%s' '%s' --timeline='%s' --json='%s' >'%s' 2>&1", getenv("WEIR_REPLAY_PROGRAM"),
+             fixture("convert_events.trace"), out_path, out_path, log_path);
+    assert_int_equal(run_shell(command), 2);
+    assert_says("--timeline and --json both go to ");
+    snprintf(command, sizeof command, "'%s' '%s' --json='%s' >'%s' 2>'%s'", getenv("WEIR_REPLAY_PROGRAM"),
+             fixture("convert_events.trace"), out_path, out_path, log_path);
+    assert_int_equal(run_shell(command), 2);
+    assert_says("--json and the answer in words both go to ");
+}
+
+/* A terminal obeys some bytes, and JSON is UTF-8. */
+static void names_of_any_bytes_do_no_harm(void **state) {
+    (void)state;
+    char name[100], command[600];
+    snprintf(name, sizeof name, "%s/\x1b[31m\xff\xc2\x9b.csv", folder);
+    snprintf(command, sizeof command, "cp '%s' '%s'", fixture("convert_events.csv"), name);
+    assert_int_equal(run_shell(command), 0);
+    assert_converts(convert("'%s' -o %s --json=%s", name, out_path, json_path));
+    assert_says("/?[31m???.csv: ");
+    assert_null(strpbrk(read_file(log_path), "\x1b\xff\x9b"));
+    assert_non_null(strstr(read_file(json_path), "/\\u001b[31m\\ufffd"));
+    snprintf(command, sizeof command, "printf x >'%s'", name);
+    assert_int_equal(run_shell(command), 0);
+    assert_int_equal(convert("'%s' -o %s", name, out_path), 2);
+    assert_says("/?[31m???.csv: ");
+    assert_null(strpbrk(read_file(log_path), "\x1b\xff\x9b"));
+    unlink(name);
+}
+
 static void a_trace_that_cannot_be_written_fails(void **state) {
     (void)state;
     assert_int_equal(convert("%s -o %s/none/out.trace", fixture("convert_events.csv"), folder), 1);
@@ -521,6 +574,8 @@ int main(void) {
         cmocka_unit_test(a_bad_row_of_a_profilers_table_is_refused),
         cmocka_unit_test(a_file_that_is_cut_or_not_there_is_refused),
         cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(outputs_that_are_one_file_are_refused),
+        cmocka_unit_test(names_of_any_bytes_do_no_harm),
         cmocka_unit_test(a_trace_that_cannot_be_written_fails),
         cmocka_unit_test(the_peak_of_each_pytorch_log_is_kept),
         cmocka_unit_test(a_log_in_the_wild_shows_its_iterations),

@@ -121,6 +121,16 @@ static void a_destroyed_event_gives_its_id_to_another(void **state) {
     trace_free(&trace);
 }
 
+/* A terminal would obey them. */
+static void a_name_has_no_control_characters(void **state) {
+    (void)state;
+    struct trace trace;
+    read_good("# stream 3 a\x1b[m\x7f\x9b\xc2\x9b\xc3\xa9\n# stream 4 thirty characters and then \xc3\xa9\n", &trace);
+    assert_string_equal(trace.stream_names[0], "a [m????\xc3\xa9");
+    assert_string_equal(trace.stream_names[1], "thirty characters and then \xc3\xa9");
+    trace_free(&trace);
+}
+
 static void a_comment_names_a_stream(void **state) {
     (void)state;
     struct trace trace;
@@ -302,6 +312,7 @@ int main(void) {
         cmocka_unit_test(an_alignment_belongs_to_its_allocation),
         cmocka_unit_test(a_destroyed_stream_gives_its_id_to_another),
         cmocka_unit_test(a_destroyed_event_gives_its_id_to_another),
+        cmocka_unit_test(a_name_has_no_control_characters),
         cmocka_unit_test(a_comment_names_a_stream),
         cmocka_unit_test(a_comment_says_where_the_trace_comes_from),
         cmocka_unit_test(a_comment_says_where_a_block_was),
