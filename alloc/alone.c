@@ -100,6 +100,14 @@ static void forget(struct weir_pool *pool, struct weir__alone *alone) {
     free(alone);
 }
 
+/* The viewer mixes no segments of its two kinds: it is of the kind that the policy's own are. */
+static void tell(struct weir_pool *pool, const struct weir__extent *extent, bool there) {
+    if (pool->policy->name == WEIR_POLICY_PER_STREAM)
+        weir__history_segment(pool, there ? WEIR__PAST_TAKEN : WEIR__PAST_GIVEN_BACK, extent);
+    else
+        weir__history_pages(pool, there ? WEIR__PAST_MAPPED : WEIR__PAST_UNMAPPED, extent->address, extent->bytes);
+}
+
 static void put_in(struct weir_pool *pool, struct weir__alone *alone) {
     alone->next = pool->alone;
     pool->alone = alone;
@@ -131,7 +139,7 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
         account_idle(pool, &alone->extent, false);
         take_in_hand(pool, alone->extent.bytes);
         /* its addresses may be another's before the driver's call returns */
-        weir__history_pages(pool, WEIR__PAST_UNMAPPED, alone->extent.address, alone->extent.bytes);
+        tell(pool, &alone->extent, false);
         pthread_mutex_unlock(&pool->lock);
         const bool gone = unmake(pool, alone);
         pthread_mutex_lock(&pool->lock);
@@ -149,7 +157,7 @@ bool weir__alone_trim(struct weir_pool *pool, size_t target_bytes) {
         stuck = alone->next;
         put_down(pool, alone->extent.bytes);
         account_idle(pool, &alone->extent, true);
-        weir__history_pages(pool, WEIR__PAST_MAPPED, alone->extent.address, alone->extent.bytes);
+        tell(pool, &alone->extent, true);
         put_in(pool, alone);
     }
     return any;
@@ -204,7 +212,7 @@ static enum weir_status try(struct weir_pool *pool, const struct weir__request *
     const bool gone = status != WEIR_OK && unmake(pool, alone);
     pthread_mutex_lock(&pool->lock);
     put_down(pool, request->bytes);
-    if (!gone) weir__history_pages(pool, WEIR__PAST_MAPPED, extent->address, extent->bytes);
+    if (!gone) tell(pool, extent, true);
     if (gone) {
         forget(pool, alone);
     } else if (status != WEIR_OK) { /* it stays held, as idle memory that nobody has used */

@@ -673,6 +673,12 @@ bool weir__order_extent_can_be_waited_for(const struct weir__order *order, const
     return true;
 }
 
+bool weir__order_extent_lacks_mark(const struct weir__order *order, const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_complete(order, extent->tags[i]) && find_mark(order, extent->tags[i]) == NULL) return true;
+    return false;
+}
+
 /* A slot's stream has been made to wait for a mark of another one. */
 static void learn(struct weir__slot *slot, uint32_t other, const struct weir__mark *mark) {
     for (uint32_t i = 0; i < mark->covers; i++) raise_to(&slot->after[i], mark->ticks[i]);

@@ -249,6 +249,8 @@ enum weir_status weir__order_wait_device(struct weir__order *order, uint32_t slo
  * Gives: WEIR_NOT_READY past the deadline. */
 enum weir_status weir__order_wait_host(struct weir__order *order, struct weir__tag tag, uint64_t deadline_ns);
 /* True unless an extent bears a tag that can be waited for only when a capture has ended (capture.h). */
+/* True when an extent bears a tag that is not complete and that no mark covers. */
+bool weir__order_extent_lacks_mark(const struct weir__order *order, const struct weir__extent *extent);
 bool weir__order_extent_can_be_waited_for(const struct weir__order *order, const struct weir__extent *extent);
 /* What was freed on a stream so far is complete at no time and ordered for nobody: its slot is no more that of the stream. */
 void weir__order_retire(struct weir__order *order, weir_stream stream);

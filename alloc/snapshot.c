@@ -12,6 +12,7 @@
 #include "alloc/history.h"
 #include "alloc/pickle.h"
 #include "alloc/pool.h"
+#include "device/path.h"
 #include "device/standard.h"
 #include "weir/weir.h"
 
@@ -432,10 +433,12 @@ static enum weir_status write_file(const struct weir_pool *pool, const struct co
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         failed = write_pipe(pool, copy, path);
     } else {
-        char *beside = name_beside(path);
-        if (beside == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a snapshot's name");
-        failed = write_ordinary(pool, copy, path, beside);
+        char *behind = weir__behind_links(path), *beside = behind != NULL ? name_beside(behind) : NULL;
+        failed = beside != NULL ? write_ordinary(pool, copy, behind, beside) : ENOMEM;
         free(beside);
+        free(behind);
+        if (failed == ENOMEM)
+            return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a snapshot's name");
     }
     if (failed == 0) return WEIR_OK;
     return weir__fail(WEIR_SYSTEM, 0, "write", "weir_pool_snapshot: %.250s can't be written: %s", path,

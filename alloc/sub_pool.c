@@ -312,8 +312,20 @@ static struct others listen(struct weir_pool *pool) {
     return others;
 }
 
+/* The oldest that can be waited for, but not by a mark. */
+static const struct weir__extent *oldest_unmarked(struct weir_pool *pool) {
+    (void)weir__order_mark_all(&pool->order); /* what can be marked is */
+    const struct weir__extent *extent = weir__ladder_oldest_incomplete(pool),
+                              *alone = weir__alone_oldest_incomplete(pool);
+    for (; extent != NULL; extent = extent->newer)
+        if (weir__order_extent_lacks_mark(&pool->order, extent) &&
+            weir__order_extent_can_be_waited_for(&pool->order, extent))
+            return extent;
+    return alone != NULL && weir__order_extent_lacks_mark(&pool->order, alone) ? alone : NULL;
+}
+
 /* (unlocks) What is freed and can't be marked, as on the legacy stream while another one captures, passes without anybody hearing
- * of it: once a member has nothing else to wait for, the host waits for that. Gives: whether it did. */
+ * of it: the host waits for that. Gives: whether it did. */
 static bool wait_for_unmarked(struct weir_pool *pool, struct weir__request *request) {
     const uint64_t since_ns = weir__device_now_ns(pool->device);
     uint64_t from = 0;
@@ -323,11 +335,9 @@ static bool wait_for_unmarked(struct weir_pool *pool, struct weir__request *requ
     for (struct weir_pool *other; (other = use_next(pool->family, pool, from)) != NULL;) {
         from = other->member.number + 1;
         weir__pool_lock(other);
-        const struct weir__extent *unused = weir__ladder_oldest_incomplete(other);
-        if (unused == NULL) unused = weir__alone_oldest_incomplete(other);
-        if (!other->is_graph && unused != NULL && !weir__order_has_marks(&other->order) &&
-            since_ns < request->deadline_ns)
-            waited |= weir__wait_for_tags(other, request, unused) == WEIR_OK;
+        const bool in_time = !other->is_graph && since_ns < request->deadline_ns;
+        const struct weir__extent *unused = in_time ? oldest_unmarked(other) : NULL;
+        if (unused != NULL) waited |= weir__wait_for_tags(other, request, unused) == WEIR_OK;
         weir__pool_unlock(other);
         unuse(pool->family, other);
     }
@@ -438,8 +448,11 @@ static enum weir_status read_options(const struct weir_pool *parent, const struc
     return WEIR_OK;
 }
 
-static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *parent,
+static enum weir_status inherit(struct weir_pool *pool, struct weir_pool *parent,
                                 const struct weir_sub_pool_options *options) {
+    weir__pool_lock(parent);
+    const size_t limit = options->limit_bytes != 0 ? options->limit_bytes : parent->limit_bytes;
+    weir__pool_unlock(parent);
     pool->family = parent->family;
     pool->capacity_bytes = parent->capacity_bytes; /* of an integrated device it was what the host left then */
     pool->policy = parent->policy;
@@ -449,7 +462,6 @@ static enum weir_status inherit(struct weir_pool *pool, const struct weir_pool *
     pool->movable = parent->movable;
     pool->history_room = parent->history_room;
     strcpy(pool->name, options->name != NULL ? options->name : "sub-pool");
-    const size_t limit = options->limit_bytes != 0 ? options->limit_bytes : parent->limit_bytes;
     if (options->graph) {
         pool->is_graph = true;
         pool->policy = &weir__policy_graph;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/path.h"
 #include "trainer/config_table.h"
 #include "trainer/data.h"
 #include "trainer/report_state.h"
@@ -238,23 +239,29 @@ static void put_outcome(json_t *root, const struct report *r, const struct outco
     put(root, "tokens_per_s", r->step_count ? real_of(report_tokens_per_s(r)) : json_null());
 }
 
+static int write_and_close(json_t *root, FILE *out) {
+    int failed = json_dumpf(root, out, JSON_INDENT(1)) | (fputc('\n', out) == EOF);
+    return failed | fclose(out);
+}
+
 /* Into a file beside it that then takes its name, so that a reader never sees half a report; what is not an ordinary
  * file (a pipe, /dev/stdout) is written as it is. */
 static int write_whole(json_t *root, const char *path) {
-    char beside[sizeof((struct config *)0)->json + 8];
     struct stat file;
     bool ordinary = stat(path, &file) || S_ISREG(file.st_mode);
-    snprintf(beside, sizeof beside, "%s%s", path, ordinary ? ".part" : "");
-    FILE *out = fopen(beside, "w");
-    if (!out) return -1;
-    int failed = json_dumpf(root, out, JSON_INDENT(1)) | (fputc('\n', out) == EOF);
-    failed |= fclose(out);
-    if (!failed && ordinary) failed = rename(beside, path);
-    if (failed && ordinary) {
-        int why = errno;
-        unlink(beside);
-        errno = why;
+    char *behind = weir__behind_links(path), *beside = NULL;
+    if (!behind || asprintf(&beside, "%s%s", behind, ordinary ? ".part" : "") < 0) {
+        free(behind);
+        errno = ENOMEM;
+        return -1;
     }
+    FILE *out = fopen(beside, "w");
+    int failed = !out || write_and_close(root, out) ? errno : 0;
+    if (!failed && ordinary && rename(beside, behind)) failed = errno;
+    if (failed && out && ordinary) unlink(beside);
+    free(beside);
+    free(behind);
+    errno = failed;
     return failed ? -1 : 0;
 }
 

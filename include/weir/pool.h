@@ -228,7 +228,7 @@ WEIR_API enum weir_status weir_pool_remove_reclaim(struct weir_pool *pool, weir_
  * are in no trace. In deterministic mode the order of the calls of the whole family counts. */
 struct weir_sub_pool_options {
     size_t size;        /* sizeof(struct weir_sub_pool_options) */
-    size_t limit_bytes; /* most bytes that it may hold itself; 0: as many as the parent */
+    size_t limit_bytes; /* most bytes that it may hold itself; 0: as many as the parent may now */
     const char *name;   /* of 1 to 63 characters, for reports; NULL: "sub-pool" */
     bool graph;         /* for captured graphs: see below */
 };

@@ -652,6 +652,40 @@ static void the_pool_goes_on_while_a_snapshot_is_written(void **state) {
     close_pool(pool);
 }
 
+/* Which the viewer would join with a segment of stream 0 next to it, were it of the other kind. */
+static void a_block_alone_is_a_segment_of_the_policys_kind(void **state) {
+    (void)state;
+    if (!has_python()) skip();
+    struct weir_pool *pool = open_with_history(WEIR_POLICY_PER_STREAM, 64, 1000);
+    void *block;
+    OK(weir_pool_alloc_exportable(pool, 10 * PAGE, NULL, &block));
+    alloc(pool, 10 * PAGE, NULL);
+    OK(weir_pool_free(pool, block, NULL));
+    OK(weir_device_synchronize(test_device()));
+    OK(weir_pool_trim(pool, 0));
+    history_of(pool);
+    close_pool(pool);
+}
+
+static void a_link_stays_where_a_snapshot_replaces_its_file(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 64);
+    struct stat about;
+    char *file = strdup(path_of("file")), *link = strdup(path_of("link"));
+    write_text(file, "old");
+    assert_int_equal(symlink(file, link), 0);
+    OK(weir_pool_snapshot(pool, link));
+    assert_int_equal(lstat(link, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(stat(file, &about), 0);
+    assert_true(about.st_size > 3);
+    unlink(link);
+    unlink(file);
+    free(link);
+    free(file);
+    close_pool(pool);
+}
+
 static void *read_a_byte(void *path) {
     char byte;
     const int file = open(path, O_RDONLY);
@@ -698,6 +732,8 @@ int main(void) {
         cmocka_unit_test(a_snapshot_takes_its_name_when_it_is_whole),
         cmocka_unit_test(what_can_not_be_written_is_said),
         cmocka_unit_test(without_host_memory_there_is_no_file),
+        cmocka_unit_test(a_block_alone_is_a_segment_of_the_policys_kind),
+        cmocka_unit_test(a_link_stays_where_a_snapshot_replaces_its_file),
         cmocka_unit_test(a_reader_that_goes_away_is_an_error),
         cmocka_unit_test(the_pool_goes_on_while_a_snapshot_is_written),
     };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "device/emulated.h"
+#include "device/path.h"
 #include "timeline_inside.h"
 #include "tools/trace/output.h"
 
@@ -231,15 +232,15 @@ static bool write_whole(struct run *run, const struct outcome *outcome, FILE *ou
 }
 
 static bool write_page(struct run *run, const struct outcome *outcome, char *why, size_t room) {
-    const char *path = run->setup->timeline_path;
-    char *part;
-    if (path == NULL) return true;
-    const int file = output_open_beside(path, &part);
+    char *part = NULL, *path = run->setup->timeline_path != NULL ? weir__behind_links(run->setup->timeline_path) : NULL;
+    if (run->setup->timeline_path == NULL) return true;
+    const int file = path != NULL ? output_open_beside(path, &part) : -1;
     FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
     bool written = out != NULL && write_whole(run, outcome, out) && (part == NULL || rename(part, path) == 0);
-    if (!written) written = give_up(path, file >= 0 ? part : NULL, why, room);
+    if (!written) written = give_up(run->setup->timeline_path, file >= 0 ? part : NULL, why, room);
     if (out == NULL && file >= 0) close(file);
     free(part);
+    free(path);
     return written;
 }
 

@@ -31,7 +31,7 @@ static void interrupt(int number) {
     const uint64_t ns = now_ns();
     if (interrupted == 0) interrupted_ns = ns;
     interrupted = 1;
-    if (ns - interrupted_ns < AGAIN_NS) return;
+    if (ns < interrupted_ns + AGAIN_NS) return;
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -273,9 +273,7 @@ static int run(struct stress *stress, struct answer *answer) {
     if (workers == NULL) return say("no host memory", EXIT_FAILURE);
     if (open_rest(stress, answer) == WEIR_OK && open_workers(stress, workers)) {
         if (!stress->options->quiet) report_begin(answer, stderr);
-        running = atexit(ended_from_within) == 0;
         run_threads(stress, answer, workers);
-        running = false;
         gather(answer, workers);
         look_back(stress, answer);
         status = put_answer(answer) && atomic_load(&stress->faults.count) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -306,6 +304,7 @@ static int stress_device(struct options *options) {
     char why[512];
     bool bad_input = false;
     faults_open(&stress.faults, options->most_faults);
+    running = atexit(ended_from_within) == 0 && at_quick_exit(ended_from_within) == 0;
     const enum weir_status opened = open_device(&stress, &answer);
     int status = EXIT_FAILURE;
     if (opened != WEIR_OK) {
@@ -321,6 +320,7 @@ static int stress_device(struct options *options) {
         answer.usable_bytes = stress.target.usable_bytes;
         status = run(&stress, &answer);
     }
+    running = false;
     target_close(&stress.target);
     live_close(stress.live);
     weir_device_close(stress.device);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "codec.h"
+#include "device/path.h"
 
 enum { BUFFER_BYTES = 1 << 16 };
 
@@ -146,7 +147,8 @@ struct output *output_open(const char *path, char *why, size_t room) {
     if (output == NULL) return NULL;
     output->file = -1;
     output->codec = codec_by_name(path);
-    if ((output->path = strdup(path)) == NULL) {
+    output->path = strcmp(path, "-") == 0 ? strdup(path) : weir__behind_links(path);
+    if (output->path == NULL) {
         release(output);
         return NULL;
     }

@@ -67,6 +67,9 @@ cmp "$folder/virtual-1" "$folder/virtual-2" || wrong "a seed does not repeat und
 [ "$(key digest "$folder/virtual-1")" != "$(key digest "$folder/other")" ] || wrong "another seed asks for the same"
 [ "$(key operations "$folder/one-1")" = 1000 ] || wrong "--operations is not heeded"
 
+# Pools come while streams go, and one thread has the turn.
+(export WEIR_EMU=clock:virtual; clean turns --duration 300ms --seed 1 --threads 16 --extras short-streams,sub-pools --pattern churn --stuck 60s)
+
 # JSON on standard output is in place of words.
 "$stress" --operations 100 --json 2>"$folder/errors" >"$folder/words" || wrong "--json ended with $?"
 [ "$(head -c 1 "$folder/words")$(tail -c 2 "$folder/words")" = "{}" ] || wrong "--json gives no object alone"
