@@ -143,7 +143,8 @@ static void its_memory_serves_others_and_theirs_it(void **state) {
         OK(weir_device_synchronize(test_device()));
     }
     assert_int_equal(wrong_bytes(), 0);
-    OK(weir_pool_trim(pool, 0));
+    for (int i = 0; i < 1000 && stats_of(pool).held_bytes > 0; i++) /* a mark of the context passes soon, not at once */
+        OK(weir_pool_trim(pool, 0));
     assert_int_equal(stats_of(pool).held_bytes, 0);
     close_pool(pool);
 }
