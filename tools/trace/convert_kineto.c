@@ -157,7 +157,7 @@ static bool is_of_host(const struct kineto *kineto, const struct json_event *jso
 static bool take_memory(struct kineto *kineto, const struct json_event *json) {
     struct memory_event memory = {
         .event = {.number = json_number(json), .offset = json_offset(json)}, .allocated = -1, .reserved = -1};
-    int64_t address, bytes;
+    int64_t address = 0, bytes = 0;
     bool host;
     void *all = kineto->memory;
     if (!is_clear(kineto, json, true) || !is_of_host(kineto, json, &host)) return false;
