@@ -11,7 +11,7 @@ enum weir__past {
     WEIR__PAST_FREE,
     WEIR__PAST_MAPPED, /* addresses have pages from here on */
     WEIR__PAST_UNMAPPED,
-    WEIR__PAST_TAKEN,      /* a segment of the per-stream pool: one allocation of the driver's */
+    WEIR__PAST_TAKEN,      /* of the per-stream pool: one allocation of the driver's, or a block alone */
     WEIR__PAST_GIVEN_BACK, /* and its end */
     WEIR__PAST_REFUSED,    /* in the place of the address: what the device has free */
     WEIR__PAST_SNAPSHOT,
