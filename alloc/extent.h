@@ -33,7 +33,9 @@ struct weir__tag {
     uint32_t slot;
     uint64_t tick;
     uint64_t number; /* idle: of the last free behind it; 0: not yet known */
-    size_t bytes; /* how much of the extent this stream used last; 0 in used extents, where a tag is a noted stream */
+    size_t bytes; /* how much of the extent this stream used last; 0 in used extents, where a tag is a noted stream, and its
+                     tick the one that its uses of bytes had reached when the block gave those up, and kept them behind its
+                     end (resize.c); else 0 */
 };
 
 struct weir__extent {

@@ -560,35 +560,24 @@ static void roll_back(struct weir_pool *pool, struct move *move, enum weir_statu
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static bool unordered_tag(const struct weir_pool *pool, const struct move *move, const struct weir__extent *extent,
-                          struct weir__tag *tag) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        if (!weir__order_is_ordered(&pool->order, move->request->slot, extent->tags[i])) {
-            *tag = extent->tags[i];
-            return true;
-        }
-    return false;
-}
-
-static bool first_unordered(const struct weir_pool *pool, const struct move *move, struct weir__tag *tag) {
-    for (const struct weir__extent *piece = move->first; piece != NULL; piece = piece_after(move, piece))
-        if (piece->was == WEIR__IDLE && unordered_tag(pool, move, piece, tag)) return true;
-    for (size_t i = 0; i < move->donation_count; i++)
-        if (unordered_tag(pool, move, move->donations[i].extent, tag)) return true;
-    return false;
+static const struct weir__tag *first_unordered(const struct weir_pool *pool, const struct move *move) {
+    const uint32_t slot = move->request->slot;
+    const struct weir__tag *tag = NULL;
+    for (const struct weir__extent *piece = move->first; piece != NULL && tag == NULL; piece = piece_after(move, piece))
+        if (piece->was == WEIR__IDLE) tag = weir__order_unordered(&pool->order, slot, piece);
+    for (size_t i = 0; i < move->donation_count && tag == NULL; i++)
+        tag = weir__order_unordered(&pool->order, slot, move->donations[i].extent);
+    return tag;
 }
 
 /* Makes the asking stream wait for every tag of the claimed idle pieces and of the donors. */
 static enum weir_status order_window(struct weir_pool *pool, const struct move *move) {
     enum weir_status status = WEIR_OK;
-    struct weir__tag tag;
+    const struct weir__tag *tag;
     bool waited = false;
-    while (status == WEIR_OK && first_unordered(pool, move, &tag))
-        status = weir__order_wait_device(&pool->order, move->request->slot, tag, &waited);
-    if (waited) {
-        pool->device_waits++;
-        pool->order.slots[move->request->slot]->device_waits++;
-    }
+    while (status == WEIR_OK && (tag = first_unordered(pool, move)) != NULL)
+        status = weir__order_wait_device(&pool->order, move->request->slot, *tag, &waited);
+    if (waited) weir__account_device_wait(pool, move->request->slot);
     return status;
 }
 

@@ -191,11 +191,16 @@ static inline bool weir__order_extent_is_complete(const struct weir__order *orde
         if (!weir__order_is_complete(order, extent->tags[i])) return false;
     return true;
 }
+/* The first of an extent's tags that a slot's stream is not known to run after; NULL when there is none. */
+static inline const struct weir__tag *weir__order_unordered(const struct weir__order *order, uint32_t slot,
+                                                            const struct weir__extent *extent) {
+    for (uint32_t i = 0; i < extent->tag_count; i++)
+        if (!weir__order_is_ordered(order, slot, extent->tags[i])) return &extent->tags[i];
+    return NULL;
+}
 static inline bool weir__order_extent_is_ordered(const struct weir__order *order, uint32_t slot,
                                                  const struct weir__extent *extent) {
-    for (uint32_t i = 0; i < extent->tag_count; i++)
-        if (!weir__order_is_ordered(order, slot, extent->tags[i])) return false;
-    return true;
+    return weir__order_unordered(order, slot, extent) == NULL;
 }
 
 /* Ordered, or, as far as was heard, by the program: then making the slot's stream wait for it costs the device nothing. */

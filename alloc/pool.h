@@ -190,6 +190,8 @@ void weir__account_idle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 void weir__account_unidle(struct weir_pool *pool, uint32_t slot, size_t bytes);
 /* A request on this slot is short of memory: it is about to take some, to wait on the host, to move pages, or is refused. */
 void weir__account_short(struct weir_pool *pool, uint32_t slot);
+/* A slot's stream was made to wait for others. */
+void weir__account_device_wait(struct weir_pool *pool, uint32_t slot);
 /* The host is going to wait for a request on this slot, or for no stream (WEIR__SLOT_NONE); and it has, from since_ns on. */
 void weir__account_host_wait(struct weir_pool *pool, uint32_t slot);
 void weir__account_host_waited(struct weir_pool *pool, uint32_t slot, uint64_t since_ns);

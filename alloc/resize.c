@@ -36,6 +36,11 @@ static struct weir__extent *cut(struct weir_pool *pool, struct weir__extent *blo
     return NULL;
 }
 
+/* The last bytes of what a block keeps may be cut off too: the noted uses of those are up to now (extent.h). */
+static void mark_cut_off(struct weir_pool *pool, struct weir__extent *block, size_t bytes) {
+    if (bytes < block->requested_bytes && bytes < block->bytes) weir__order_tag_notes(&pool->order, block);
+}
+
 static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *block, size_t rounded, size_t bytes,
                                uint32_t slot, weir_stream stream) {
     struct weir__extent *back = NULL;
@@ -49,6 +54,7 @@ static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *bloc
     } else {
         weir__account_dead(pool, block);
     }
+    mark_cut_off(pool, block, bytes);
     begin_anew(pool, block, bytes, slot, stream);
     if (back == NULL) return WEIR_OK;
     weir__own(pool, back);
@@ -57,6 +63,34 @@ static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *bloc
     pool->policy->release(pool, back);
     pool->policy->after_release(pool, slot);
     return WEIR_OK;
+}
+
+/* ---- bytes that were cut off before ------------------------------------------------------------------------------ */
+
+/* With the lock let go meanwhile. */
+static bool is_still(const struct weir_pool *pool, uintptr_t start, const struct weir__extent *block, uint64_t number) {
+    return weir__table_get(&pool->blocks, start) == block && block->number == number && !weir__front_has(block);
+}
+
+static enum weir_status gone_meanwhile(uintptr_t start) {
+    return WEIR__INVALID("weir_pool_resize: %p was freed or resized meanwhile", (void *)start);
+}
+
+/* (unlocks) They lie in the block still, and may be in use where that was noted: the stream waits for it.
+ * Gives: WEIR_NOT_READY when that can't be waited for before a capture has ended. */
+static enum weir_status wait_for_cut_off(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot) {
+    const uintptr_t start = block->address;
+    const uint64_t number = block->number;
+    enum weir_status status = WEIR_OK;
+    const struct weir__tag *tag;
+    bool waited = false;
+    while (status == WEIR_OK && (tag = weir__order_unordered(&pool->order, slot, block)) != NULL) {
+        if (!weir__order_extent_can_be_waited_for(&pool->order, block)) return WEIR_NOT_READY;
+        status = weir__order_wait_device(&pool->order, slot, *tag, &waited);
+        if (!is_still(pool, start, block, number)) status = gone_meanwhile(start);
+    }
+    if (waited) weir__account_device_wait(pool, slot);
+    return status;
 }
 
 /* ---- more ------------------------------------------------------------------------------------------------------- */
@@ -87,11 +121,10 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__extent *block,
     const enum weir_status status = take_behind(pool, block, &request, &behind);
     if (status != WEIR_OK) return status;
     weir__account_dead(pool, behind);
-    if (weir__table_get(&pool->blocks, start) != block || block->number != number ||
-        weir__front_has(block)) { /* the lock was let go */
+    if (!is_still(pool, start, block, number)) {
         weir__put_tags(pool, behind, slot);
         pool->policy->release(pool, behind);
-        return WEIR__INVALID("weir_pool_resize: %p was freed or resized meanwhile", (void *)start);
+        return gone_meanwhile(start);
     }
     weir__tell_handed_out(pool, behind, stream);
     weir__inside_remove(&pool->inside, block);
@@ -113,6 +146,10 @@ static enum weir_status resize(struct weir_pool *pool, struct weir__extent *bloc
         bytes <= WEIR__ALIGNMENT ? WEIR__ALIGNMENT : (bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     const bool rigid = pool->policy->name == WEIR_POLICY_PER_STREAM || block->bytes == 0 || block->alone;
     if (rigid && (bytes > block->bytes || slot != block->home)) return WEIR_NOT_READY;
+    if (bytes > block->requested_bytes) {
+        const enum weir_status status = wait_for_cut_off(pool, block, slot);
+        if (status != WEIR_OK) return status;
+    }
     return rounded > block->bytes && !rigid ? grow(pool, block, rounded, bytes, slot, stream)
                                             : shrink(pool, block, rigid ? block->bytes : rounded, bytes, slot, stream);
 }

@@ -107,6 +107,11 @@ void weir__account_short(struct weir_pool *pool, uint32_t slot_number) {
     raise_to(&pool->peak_stranded_bytes, slot->stranded_bytes);
 }
 
+void weir__account_device_wait(struct weir_pool *pool, uint32_t slot) {
+    pool->device_waits++;
+    pool->order.slots[slot]->device_waits++;
+}
+
 void weir__account_host_wait(struct weir_pool *pool, uint32_t slot) {
     pool->host_waits++;
     if (slot != WEIR__SLOT_NONE) pool->order.slots[slot]->host_waits++;

@@ -165,7 +165,8 @@ WEIR_API enum weir_status weir_pool_note(struct weir_pool *pool, void *block, we
 /* The addresses [address, address + bytes), inside one live block, keep their pages from now on: while the block lives and after its
  * free too, until they are unregistered as often, by the same address and size. For what remembers addresses: networks,
  * communication libraries. Freed, they serve requests as ever, but their pages are neither moved nor given back, and count
- * as unmovable when memory is short. Whole pages are kept; weir_pool_destroy ends it. In no trace.
+ * as unmovable when memory is short. Whole pages are kept, and of an exportable block, which has one handle and serves no other request,
+ * all of them; weir_pool_destroy ends it. In no trace.
  * Fails: WEIR_INVALID when the range is empty, or not inside one live block, or was not registered; WEIR_OUT_OF_HOST_MEMORY.
  * Nothing changes. */
 WEIR_API enum weir_status weir_pool_register(struct weir_pool *pool, const void *address, size_t bytes);

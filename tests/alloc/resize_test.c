@@ -105,6 +105,66 @@ static void what_is_cut_off_waits_for_the_uses(void **state) {
     }
 }
 
+/* A block that gives up bytes and keeps them behind its end, while another stream's noted use of them lags, has them again: within its
+ * rounded bytes, and with more behind them. */
+static void what_was_cut_off_and_is_new_again_waits_too(void **state) {
+    (void)state;
+    const struct {
+        enum weir_policy policy;
+        size_t bytes, less, more;
+        bool exportable;
+    } kinds[] = {
+        {WEIR_POLICY_LATENCY, 500, 100, 400, false},
+        {WEIR_POLICY_LATENCY, 1500, 1100, 3 * PAGE, false},
+        {WEIR_POLICY_FOOTPRINT, 3 * PAGE, 2 * PAGE + 1, 2 * PAGE + 512, false},
+        {WEIR_POLICY_PER_STREAM, PAGE, 100, PAGE, false},
+        {WEIR_POLICY_LATENCY, PAGE, 100, PAGE, true},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct weir_pool *pool = open_pool(kinds[i].policy, kinds[i].policy == WEIR_POLICY_PER_STREAM ? 64 : 8);
+        const size_t less = kinds[i].less, rest = kinds[i].more - less;
+        const unsigned before = fills_run();
+        void *at = NULL;
+        OK(kinds[i].exportable ? weir_pool_alloc_exportable(pool, kinds[i].bytes, a, &at)
+                               : weir_pool_alloc(pool, kinds[i].bytes, a, &at));
+        unsigned char *block = at;
+        struct gate *gate = put_gate(b);
+        queue_fill(b, block, kinds[i].bytes, 1);
+        OK(weir_pool_note(pool, block, b));
+        OK(weir_pool_resize(pool, block, less, a));
+        assert_int_equal(stats_of(pool).device_waits, 0);
+        OK(weir_pool_resize(pool, block, kinds[i].more, a));
+        assert_int_equal(stats_of(pool).device_waits, 1);
+        queue_fill(a, block + less, rest, 2);
+        let_mutant_run(before + 1);
+        open_gate(gate);
+        OK(weir_device_synchronize(test_device()));
+        queue_check(a, block + less, rest, 2);
+        OK(weir_device_synchronize(test_device()));
+        OK(weir_pool_free(pool, block, a));
+        finish_pool(pool);
+    }
+}
+
+/* Bytes that nobody had, or that left the block, or that were given up before the use was noted. */
+static void what_is_new_and_was_not_used_waits_for_nobody(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    void *fresh = alloc(pool, 100, a), *smaller = alloc(pool, 500, a), *whole = alloc(pool, 1024, a);
+    OK(weir_pool_resize(pool, smaller, 100, a));
+    struct gate *gate = put_gate(b);
+    void *const blocks[] = {fresh, smaller, whole};
+    for (size_t i = 0; i < 3; i++) OK(weir_pool_note(pool, blocks[i], b));
+    OK(weir_pool_resize(pool, whole, 512, a));
+    OK(weir_pool_resize(pool, fresh, 200, a));
+    OK(weir_pool_resize(pool, smaller, 400, a));
+    assert_int_equal(weir_pool_resize(pool, whole, SIZE_MAX, a), WEIR_NOT_READY);
+    assert_int_equal(stats_of(pool).device_waits, 0);
+    open_gate(gate);
+    OK(weir_device_synchronize(test_device()));
+    finish_pool(pool);
+}
+
 static void without_room_nothing_changes(void **state) {
     (void)state;
     struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
@@ -184,7 +244,9 @@ static void a_trace_has_a_free_and_a_request(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_grows_and_shrinks_in_place), cmocka_unit_test(what_is_new_is_ready_for_the_stream),
-        cmocka_unit_test(what_is_cut_off_waits_for_the_uses), cmocka_unit_test(without_room_nothing_changes),
+        cmocka_unit_test(what_is_cut_off_waits_for_the_uses), cmocka_unit_test(what_was_cut_off_and_is_new_again_waits_too),
+        cmocka_unit_test(what_is_new_and_was_not_used_waits_for_nobody),
+        cmocka_unit_test(without_room_nothing_changes),
         cmocka_unit_test(a_lowered_limit_holds_here_too),     cmocka_unit_test(a_pool_a_stream_keeps_its_sizes),
         cmocka_unit_test(a_trace_has_a_free_and_a_request),
     };

@@ -31,10 +31,16 @@ bool extra_aligned(struct worker *worker, struct draw *draw) {
 
 /* ---- resize ----------------------------------------------------------------------------------------------------- */
 
+enum { AGAIN_ONCE_IN = 2 };
+
+/* Half of them by little, mostly within what a block's bytes are rounded up to. */
 static size_t resized(const struct worker *worker, struct draw *draw, const struct block *block) {
-    if (random_once_in(&draw->random, 2) && !block->exportable)
-        return 1 + (size_t)random_below(&draw->random, block->bytes);
-    return block->bytes + extra_size(worker, draw, 32);
+    const bool less = random_once_in(&draw->random, 2) && !block->exportable, little = random_once_in(&draw->random, 2);
+    const size_t by = little ? 1 + (size_t)random_below(&draw->random, worker->stress->target.alignment)
+                      : less ? 1 + (size_t)random_below(&draw->random, block->bytes)
+                             : extra_size(worker, draw, 32);
+    if (!less) return block->bytes + by;
+    return by < block->bytes ? block->bytes - by : 1;
 }
 
 /* Gives back a part or asks for more, in one call: the block stays the same one, with the same contents. */
@@ -57,12 +63,12 @@ static enum weir_status resize(struct worker *worker, struct block *block, size_
     return status;
 }
 
-bool extra_resize(struct worker *worker, struct draw *draw) {
-    uint32_t at;
-    if (!extra_block(worker, draw, &at)) return true;
+/* Gives: false when there is no going on; *again: it has another size now. */
+static bool resize_one(struct worker *worker, struct draw *draw, uint32_t at, bool *again) {
     struct block *block = worker->blocks[at];
     const uint32_t stream = random_once_in(&draw->random, 2) ? block->home : extra_stream(worker, draw);
     const size_t bytes = resized(worker, draw, block);
+    *again = false;
     if (!worker_look(worker, block, block->home)) return false;
     if (stream != block->home && !worker_order(worker, block->home, stream)) return false;
     worker_remove(worker, at);
@@ -74,10 +80,26 @@ bool extra_resize(struct worker *worker, struct draw *draw) {
     /* nothing of the legacy stream can be resized while another one captures */
     const bool legacy = stream == worker->stress->options->streams + STREAM_LEGACY;
     if (!sound || status == WEIR_NOT_READY || (legacy && status == WEIR_NOT_SUPPORTED)) return true;
-    if (!worker_good(worker, status, "a resize") || bytes <= before) return status == WEIR_OK;
+    if (!worker_good(worker, status, "a resize")) return false;
+    *again = true;
     const struct contents *contents = &worker->stress->contents;
-    return worker_good(worker, contents_fill_rest(contents, block, before, worker_stream(worker, stream)),
+    return bytes <= before ||
+           worker_good(worker, contents_fill_rest(contents, block, before, worker_stream(worker, stream)),
                        "a copy to the device");
+}
+
+/* Some again at once, while the uses of what it was lag. */
+bool extra_resize(struct worker *worker, struct draw *draw) {
+    uint32_t at;
+    bool again = extra_block(worker, draw, &at), going = true;
+    while (going && again) {
+        if (random_once_in(&draw->random, 2))
+            going = worker_use(worker, worker->blocks[at], extra_stream(worker, draw));
+        going = going && resize_one(worker, draw, at, &again);
+        at = worker->block_count - 1; /* it is the last one now */
+        again = again && random_once_in(&draw->random, AGAIN_ONCE_IN);
+    }
+    return going;
 }
 
 /* ---- exportable ------------------------------------------------------------------------------------------------- */
@@ -110,7 +132,8 @@ bool registered_close(struct worker *worker, struct registered *registered) {
     return worker_good(worker, status, "an end of a registration");
 }
 
-/* A part of a block, which may be freed before it is registered no more. */
+/* A part of a block, which may be freed before it is registered no more. One that is exportable then stays as a whole: it has one
+ * handle. */
 bool extra_registered(struct worker *worker, struct draw *draw) {
     struct stress *stress = worker->stress;
     struct registered *registered = &worker->extras.registered[random_below(&draw->random, REGISTERED)];
@@ -121,7 +144,7 @@ bool extra_registered(struct worker *worker, struct draw *draw) {
     const struct block *block = worker->blocks[at];
     const size_t from = (size_t)random_below(&draw->random, block->bytes);
     const size_t bytes = 1 + (size_t)random_below(&draw->random, block->bytes - from);
-    struct block *stands = live_begin(stress->live, bytes, block->home, &moment);
+    struct block *stands = live_begin(stress->live, block->exportable ? block->bytes : bytes, block->home, &moment);
     if (stands == NULL) return true;
     *registered = (struct registered){block->address + from, bytes, stands};
     return worker_good(worker, weir_pool_register(stress->target.pool, registered->address, bytes), "a registration");
