@@ -6,7 +6,8 @@
  *         not seen complete)
  * stale   a bare extent whose addresses may still be mapped to pages that are others' now (pages.h)
  * tag     (slot, tick): the extent is really unused once the stream of that slot has passed that tick; a stale one: the old
- *         mapping is
+ *         mapping is. Of a used one: a noted stream, and where that was when the block gave bytes up that still lie in it
+ *         (resize.c), else 0
  * piece   an extent as a part of a longer run
  *
  * Invariants.
@@ -33,9 +34,7 @@ struct weir__tag {
     uint32_t slot;
     uint64_t tick;
     uint64_t number; /* idle: of the last free behind it; 0: not yet known */
-    size_t bytes; /* how much of the extent this stream used last; 0 in used extents, where a tag is a noted stream, and its
-                     tick the one that its uses of bytes had reached when the block gave those up, and kept them behind its
-                     end (resize.c); else 0 */
+    size_t bytes;    /* how much of the extent this stream used last; 0 in used extents */
 };
 
 struct weir__extent {

@@ -243,11 +243,14 @@ static void a_trace_has_a_free_and_a_request(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_grows_and_shrinks_in_place), cmocka_unit_test(what_is_new_is_ready_for_the_stream),
-        cmocka_unit_test(what_is_cut_off_waits_for_the_uses), cmocka_unit_test(what_was_cut_off_and_is_new_again_waits_too),
+        cmocka_unit_test(a_block_grows_and_shrinks_in_place),
+        cmocka_unit_test(what_is_new_is_ready_for_the_stream),
+        cmocka_unit_test(what_is_cut_off_waits_for_the_uses),
+        cmocka_unit_test(what_was_cut_off_and_is_new_again_waits_too),
         cmocka_unit_test(what_is_new_and_was_not_used_waits_for_nobody),
         cmocka_unit_test(without_room_nothing_changes),
-        cmocka_unit_test(a_lowered_limit_holds_here_too),     cmocka_unit_test(a_pool_a_stream_keeps_its_sizes),
+        cmocka_unit_test(a_lowered_limit_holds_here_too),
+        cmocka_unit_test(a_pool_a_stream_keeps_its_sizes),
         cmocka_unit_test(a_trace_has_a_free_and_a_request),
     };
     return cmocka_run_group_tests_name("resize", tests, open_streams, NULL);
