@@ -7,7 +7,7 @@
  * stale   a bare extent whose addresses may still be mapped to pages that are others' now (pages.h)
  * tag     (slot, tick): the extent is really unused once the stream of that slot has passed that tick; a stale one: the old
  *         mapping is. Of a used one: a noted stream, and where that was when the block gave bytes up that still lie in it
- *         (resize.c), else 0
+ *         (resize.c), else 0; the stream that it did so on counts as noted
  * piece   an extent as a part of a longer run
  *
  * Invariants.

@@ -322,10 +322,12 @@ static bool is_open(const struct weir_pool *pool, const struct weir__front *fron
     return !front->ended && !pool->fronts.shut && !pool->fronts.waited;
 }
 
-static struct weir__extent *take_plain(struct weir__front *front, size_t bytes) {
+/* *noted: there are those with noted uses. */
+static struct weir__extent *take_plain(struct weir__front *front, size_t bytes, bool *noted) {
     lock(front);
     struct weir__extent *extent = find(front, bytes);
     if (extent != NULL) take_out(front, extent);
+    *noted = front->noted != NULL;
     unlock(front);
     return extent;
 }
@@ -360,12 +362,21 @@ static struct weir__extent *take_noted(struct weir_pool *pool, struct weir__fron
     return take_ordered(pool, front, bytes, &none);
 }
 
+/* More is live of it than the pool has counted at a peak. */
+static bool has_new_peak(struct weir__front *front) {
+    lock(front);
+    const bool has = !may_take(front, 0, 0);
+    unlock(front);
+    return has;
+}
+
 struct weir__extent *weir__front_take(struct weir_pool *pool, uint32_t slot, size_t bytes) {
     struct weir__front *front = pool->order.slots[slot]->front;
     if (front == NULL || __atomic_load_n(&front->kept, __ATOMIC_RELAXED) == 0 || !is_open(pool, front)) return NULL;
-    struct weir__extent *extent = take_plain(front, bytes);
-    if (extent == NULL && front->noted != NULL) extent = take_noted(pool, front, bytes);
-    if (extent != NULL && !may_take(front, 0, 0)) weir__account_taken(pool, front->slot);
+    bool noted;
+    struct weir__extent *extent = take_plain(front, bytes, &noted);
+    if (extent == NULL && noted) extent = take_noted(pool, front, bytes);
+    if (extent != NULL && has_new_peak(front)) weir__account_taken(pool, front->slot);
     return extent;
 }
 

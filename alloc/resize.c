@@ -25,6 +25,10 @@ static void find_inside_anew(struct weir_pool *pool, struct weir__extent *block)
 
 /* ---- less ------------------------------------------------------------------------------------------------------- */
 
+static enum weir_status no_tags(void) {
+    return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
+}
+
 /* Cuts a block after `keep` bytes. Gives: the back, with room for one more tag; NULL without host memory, nothing has changed. */
 static struct weir__extent *cut(struct weir_pool *pool, struct weir__extent *block, size_t keep) {
     if (!weir__extent_reserve(&pool->store, 1) || !weir__extent_tag_reserve(block, 2 * block->tag_count + 2))
@@ -36,25 +40,29 @@ static struct weir__extent *cut(struct weir_pool *pool, struct weir__extent *blo
     return NULL;
 }
 
-/* The last bytes of what a block keeps may be cut off too: the noted uses of those are up to now (extent.h). */
-static void mark_cut_off(struct weir_pool *pool, struct weir__extent *block, size_t bytes) {
-    if (bytes < block->requested_bytes && bytes < block->bytes) weir__order_tag_notes(&pool->order, block);
+/* The last bytes of what a block keeps may be cut off too: unused after its noted uses and what is queued on `slot`, both up to now
+ * (extent.h). Needs: room for a tag. */
+static void mark_cut_off(struct weir_pool *pool, struct weir__extent *block, uint32_t slot) {
+    weir__order_tag_notes(&pool->order, block);
+    weir__extent_tag_add(block, weir__order_tag(&pool->order, slot, 0));
 }
 
 static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *block, size_t rounded, size_t bytes,
                                uint32_t slot, weir_stream stream) {
+    const bool keeps_some = bytes < block->requested_bytes && bytes < rounded;
     struct weir__extent *back = NULL;
+    if (keeps_some && !weir__extent_tag_reserve(block, block->tag_count + 1)) return no_tags();
     if (rounded < block->bytes) {
         weir__inside_remove(&pool->inside, block);
         weir__account_dead(pool, block);
         back = cut(pool, block, rounded);
         if (back == NULL) weir__account_live(pool, block);
         find_inside_anew(pool, block);
-        if (back == NULL) return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for an extent's tags");
+        if (back == NULL) return no_tags();
     } else {
         weir__account_dead(pool, block);
     }
-    mark_cut_off(pool, block, bytes);
+    if (keeps_some) mark_cut_off(pool, block, slot);
     begin_anew(pool, block, bytes, slot, stream);
     if (back == NULL) return WEIR_OK;
     weir__own(pool, back);
@@ -76,21 +84,23 @@ static enum weir_status gone_meanwhile(uintptr_t start) {
     return WEIR__INVALID("weir_pool_resize: %p was freed or resized meanwhile", (void *)start);
 }
 
-/* (unlocks) They lie in the block still, and may be in use where that was noted: the stream waits for it.
- * Gives: WEIR_NOT_READY when that can't be waited for before a capture has ended. */
+/* (unlocks) They lie in the block still, and may be in use: the stream waits for that.
+ * Gives: WEIR_NOT_READY when it can't be waited for before a capture has ended. */
 static enum weir_status wait_for_cut_off(struct weir_pool *pool, const struct weir__extent *block, uint32_t slot) {
     const uintptr_t start = block->address;
     const uint64_t number = block->number;
     enum weir_status status = WEIR_OK;
     const struct weir__tag *tag;
     bool waited = false;
+    if (!weir__order_extent_is_ordered(&pool->order, slot, block))
+        weir__order_look(&pool->order, block->tags, block->tag_count);
     while (status == WEIR_OK && (tag = weir__order_unordered(&pool->order, slot, block)) != NULL) {
         if (!weir__order_extent_can_be_waited_for(&pool->order, block)) return WEIR_NOT_READY;
         status = weir__order_wait_device(&pool->order, slot, *tag, &waited);
         if (!is_still(pool, start, block, number)) status = gone_meanwhile(start);
     }
     if (waited) weir__account_device_wait(pool, slot);
-    return status;
+    return status == WEIR_NOT_SUPPORTED ? WEIR_NOT_READY : status;
 }
 
 /* ---- more ------------------------------------------------------------------------------------------------------- */
@@ -106,6 +116,12 @@ static enum weir_status take_behind(struct weir_pool *pool, const struct weir__e
     return status == WEIR_OUT_OF_MEMORY ? WEIR_NOT_READY : status;
 }
 
+/* What was claimed behind a block is idle again. */
+static void leave_behind(struct weir_pool *pool, struct weir__extent *behind, uint32_t slot) {
+    weir__put_tags(pool, behind, slot);
+    pool->policy->release(pool, behind);
+}
+
 static enum weir_status grow(struct weir_pool *pool, struct weir__extent *block, size_t rounded, size_t bytes,
                              uint32_t slot, weir_stream stream) {
     struct weir__request request = {.bytes = rounded - block->bytes,
@@ -118,13 +134,13 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__extent *block,
     const uintptr_t start = block->address;
     const uint64_t number = block->number;
     struct weir__extent *behind = NULL;
-    const enum weir_status status = take_behind(pool, block, &request, &behind);
+    enum weir_status status = take_behind(pool, block, &request, &behind);
     if (status != WEIR_OK) return status;
     weir__account_dead(pool, behind);
-    if (!is_still(pool, start, block, number)) {
-        weir__put_tags(pool, behind, slot);
-        pool->policy->release(pool, behind);
-        return gone_meanwhile(start);
+    status = is_still(pool, start, block, number) ? wait_for_cut_off(pool, block, slot) : gone_meanwhile(start);
+    if (status != WEIR_OK) {
+        leave_behind(pool, behind, slot);
+        return status;
     }
     weir__tell_handed_out(pool, behind, stream);
     weir__inside_remove(&pool->inside, block);
@@ -146,12 +162,11 @@ static enum weir_status resize(struct weir_pool *pool, struct weir__extent *bloc
         bytes <= WEIR__ALIGNMENT ? WEIR__ALIGNMENT : (bytes + WEIR__ALIGNMENT - 1) & ~(WEIR__ALIGNMENT - 1);
     const bool rigid = pool->policy->name == WEIR_POLICY_PER_STREAM || block->bytes == 0 || block->alone;
     if (rigid && (bytes > block->bytes || slot != block->home)) return WEIR_NOT_READY;
-    if (bytes > block->requested_bytes) {
-        const enum weir_status status = wait_for_cut_off(pool, block, slot);
-        if (status != WEIR_OK) return status;
-    }
-    return rounded > block->bytes && !rigid ? grow(pool, block, rounded, bytes, slot, stream)
-                                            : shrink(pool, block, rigid ? block->bytes : rounded, bytes, slot, stream);
+    if (block->number == 0)
+        block->number = ++pool->blocks_numbered; /* a front's: it tells the block from a later one there */
+    if (rounded > block->bytes && !rigid) return grow(pool, block, rounded, bytes, slot, stream);
+    const enum weir_status status = bytes > block->requested_bytes ? wait_for_cut_off(pool, block, slot) : WEIR_OK;
+    return status == WEIR_OK ? shrink(pool, block, rigid ? block->bytes : rounded, bytes, slot, stream) : status;
 }
 
 enum weir_status weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream) {

@@ -58,7 +58,10 @@ void weir__forget_gone(struct weir_pool *pool) {
     weir__order_poll(&pool->order);
     weir__fronts_lock(pool); /* they change the notes of their own */
     drop_notes_of_gone(pool);
-    if (pool->policy->each_extent != NULL) pool->policy->each_extent(pool, visit);
+    if (pool->policy->each_extent != NULL)
+        pool->policy->each_extent(pool, visit);
+    else
+        weir__alone_each(pool, visit);
     weir__fronts_unlock(pool);
     for (uint32_t i = 1; i < pool->order.count; i++) {
         const struct weir__slot *slot = pool->order.slots[i];

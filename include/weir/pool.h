@@ -130,8 +130,8 @@ WEIR_API enum weir_status weir_pool_export(struct weir_pool *pool, const void *b
  * on `stream`, contents undefined; one that is cut off is unused after the noted uses and what is queued on `stream` now, so
  * every use that was not noted precedes the position of `stream`, as with a free. From then on the block counts as allocated on
  * `stream`, with a new number: in a trace it was freed and allocated anew.
- * Gives:   WEIR_NOT_READY, which is no failure, when there is no room behind the block or no memory for it; nothing has
- *          changed. A block of no bytes, and any under the policy per-stream, does not grow.
+ * Gives:   WEIR_NOT_READY, which is no failure, when there is no room behind the block or no memory for it, or when what is new
+ *          is in use by a stream that captures; nothing has changed. A block of no bytes, and any under the policy per-stream, does not grow.
  * Fails:   as weir_pool_free and weir_pool_alloc, but for WEIR_OUT_OF_MEMORY; WEIR_NOT_SUPPORTED for a graph's block, on the legacy
  *          stream while another one captures, and inside a host function. Nothing changes. No other call may free or resize the
  *          block meanwhile. */

@@ -148,6 +148,23 @@ static void a_note_of_a_destroyed_stream_is_forgotten_with_it(void **state) {
     close_scene(&scene);
 }
 
+/* An idle block that stands alone bears notes too. */
+static void a_note_of_a_destroyed_stream_goes_from_a_block_alone(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_PER_STREAM, 64);
+    weir_stream home = new_stream(), users[4];
+    void *block = NULL;
+    OK(weir_pool_alloc_exportable(pool, PAGE, home, &block));
+    for (int i = 0; i < 4; i++) {
+        users[i] = new_stream();
+        OK(weir_pool_note(pool, block, users[i]));
+    }
+    OK(weir_pool_free(pool, block, home));
+    for (int i = 0; i < 4; i++) OK(weir_stream_destroy(test_device(), users[i]));
+    alloc(pool, PAGE, new_stream()); /* time to forget */
+    close_pool(pool);
+}
+
 /* A new segment takes three parts of the pool's own memory, of which it has more or less left. */
 static void segments_are_cut_as_long_as_there_is_memory(void **state) {
     (void)state;
@@ -177,6 +194,7 @@ int main(void) {
         cmocka_unit_test(a_split_segment_is_stranded_with_its_stream),
         cmocka_unit_test(what_destroyed_streams_left_can_be_given_back),
         cmocka_unit_test(a_note_of_a_destroyed_stream_is_forgotten_with_it),
+        cmocka_unit_test(a_note_of_a_destroyed_stream_goes_from_a_block_alone),
         cmocka_unit_test(segments_are_cut_as_long_as_there_is_memory),
     };
     return cmocka_run_group_tests_name("per_stream", tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block grows and shrinks in place or not at all: what it has stays, what is new is ready for the stream that is named, what is cut
  * off is not given to others before the block's uses are over, and when there is no room nothing changes. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,20 +107,22 @@ static void what_is_cut_off_waits_for_the_uses(void **state) {
     }
 }
 
-/* A block that gives up bytes and keeps them behind its end, while another stream's noted use of them lags, has them again: within its
- * rounded bytes, and with more behind them. */
+/* A block that gives up bytes and keeps them behind its end, while another stream's use of them lags, has them again: within its rounded
+ * bytes, and with more behind them. That use was noted, or lies on the stream on which they were given up. */
 static void what_was_cut_off_and_is_new_again_waits_too(void **state) {
     (void)state;
     const struct {
         enum weir_policy policy;
         size_t bytes, less, more;
-        bool exportable;
+        bool exportable, noted;
     } kinds[] = {
-        {WEIR_POLICY_LATENCY, 500, 100, 400, false},
-        {WEIR_POLICY_LATENCY, 1500, 1100, 3 * PAGE, false},
-        {WEIR_POLICY_FOOTPRINT, 3 * PAGE, 2 * PAGE + 1, 2 * PAGE + 512, false},
-        {WEIR_POLICY_PER_STREAM, PAGE, 100, PAGE, false},
-        {WEIR_POLICY_LATENCY, PAGE, 100, PAGE, true},
+        {WEIR_POLICY_LATENCY, 500, 100, 400, false, true},
+        {WEIR_POLICY_LATENCY, 1500, 1100, 3 * PAGE, false, true},
+        {WEIR_POLICY_LATENCY, 1500, 1100, 1300, false, false},
+        {WEIR_POLICY_FOOTPRINT, 3 * PAGE, 2 * PAGE + 1, 3 * PAGE, false, false},
+        {WEIR_POLICY_FOOTPRINT, 3 * PAGE, 2 * PAGE + 1, 2 * PAGE + 512, false, true},
+        {WEIR_POLICY_PER_STREAM, PAGE, 100, PAGE, false, true},
+        {WEIR_POLICY_LATENCY, PAGE, 100, PAGE, true, true},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct weir_pool *pool = open_pool(kinds[i].policy, kinds[i].policy == WEIR_POLICY_PER_STREAM ? 64 : 8);
@@ -130,8 +134,8 @@ static void what_was_cut_off_and_is_new_again_waits_too(void **state) {
         unsigned char *block = at;
         struct gate *gate = put_gate(b);
         queue_fill(b, block, kinds[i].bytes, 1);
-        OK(weir_pool_note(pool, block, b));
-        OK(weir_pool_resize(pool, block, less, a));
+        if (kinds[i].noted) OK(weir_pool_note(pool, block, b));
+        OK(weir_pool_resize(pool, block, less, kinds[i].noted ? a : b));
         assert_int_equal(stats_of(pool).device_waits, 0);
         OK(weir_pool_resize(pool, block, kinds[i].more, a));
         assert_int_equal(stats_of(pool).device_waits, 1);
@@ -144,6 +148,69 @@ static void what_was_cut_off_and_is_new_again_waits_too(void **state) {
         OK(weir_pool_free(pool, block, a));
         finish_pool(pool);
     }
+}
+
+/* Nor does a growth for which there is no room. */
+static void a_growth_that_is_refused_holds_nothing_back(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    void *block = alloc(pool, 3000, a), *wall = alloc(pool, 512, a);
+    struct gate *gate = put_gate(b);
+    OK(weir_pool_note(pool, block, b));
+    OK(weir_pool_resize(pool, block, 2900, a));
+    assert_int_equal(weir_pool_resize(pool, block, 2 * PAGE, a), WEIR_NOT_READY);
+    assert_int_equal(weir_pool_resize(pool, block, 64 * PAGE, a), WEIR_NOT_READY);
+    assert_int_equal(stats_of(pool).device_waits, 0);
+    open_gate(gate);
+    OK(weir_pool_free(pool, wall, a));
+    finish_pool(pool);
+}
+
+/* The device has nothing to do, or the host has waited for what it had. */
+static void what_is_over_is_not_waited_for(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    unsigned char *block = alloc(pool, 500, a);
+    queue_fill(b, block, 500, 1);
+    OK(weir_pool_note(pool, block, b));
+    OK(weir_stream_synchronize(test_device(), b));
+    OK(weir_pool_resize(pool, block, 100, a));
+    OK(weir_pool_resize(pool, block, 400, a));
+    assert_int_equal(stats_of(pool).device_waits, 0);
+    finish_pool(pool);
+}
+
+static struct weir_pool *asked;
+static _Atomic(void *) asked_for;
+
+static void *ask_for_a_block(void *argument) {
+    (void)argument;
+    for (void *block; (block = atomic_load(&asked_for)) != &asked_for;) {
+        struct weir_block found = {.size = sizeof found};
+        if (block != NULL) weir_pool_find(asked, block, &found);
+    }
+    return NULL;
+}
+
+/* One that a front has handed out, and that has no number before it is asked for. */
+static void a_question_for_a_block_that_grows_changes_nothing(void **state) {
+    (void)state;
+    enum { TIMES = 1500 };
+    pthread_t thread;
+    asked = open_pool(WEIR_POLICY_LATENCY, 16);
+    assert_int_equal(pthread_create(&thread, NULL, ask_for_a_block, NULL), 0);
+    for (int i = 0; i < TIMES; i++) {
+        OK(weir_pool_free(asked, alloc(asked, 3000, a), a));
+        void *block = alloc(asked, 3000, a);
+        atomic_store(&asked_for, block);
+        OK(weir_pool_resize(asked, block, 6 * PAGE, a));
+        atomic_store(&asked_for, NULL);
+        OK(weir_pool_free(asked, block, a));
+        if (i % 8 == 0) OK(weir_pool_trim(asked, 0));
+    }
+    atomic_store(&asked_for, &asked_for);
+    pthread_join(thread, NULL);
+    finish_pool(asked);
 }
 
 /* Bytes that nobody had, or that left the block, or that were given up before the use was noted. */
@@ -247,6 +314,9 @@ int main(void) {
         cmocka_unit_test(what_is_new_is_ready_for_the_stream),
         cmocka_unit_test(what_is_cut_off_waits_for_the_uses),
         cmocka_unit_test(what_was_cut_off_and_is_new_again_waits_too),
+        cmocka_unit_test(a_growth_that_is_refused_holds_nothing_back),
+        cmocka_unit_test(what_is_over_is_not_waited_for),
+        cmocka_unit_test(a_question_for_a_block_that_grows_changes_nothing),
         cmocka_unit_test(what_is_new_and_was_not_used_waits_for_nobody),
         cmocka_unit_test(without_room_nothing_changes),
         cmocka_unit_test(a_lowered_limit_holds_here_too),

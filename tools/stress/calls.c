@@ -70,8 +70,9 @@ static void judge_refusal(struct worker *worker, struct block *block, const stru
     if (margin < 0 || excused || (double)needed > usable * (1 - margin)) return;
     faults_add(&stress->faults, FAULT_REFUSED,
                "%" PRIu64 " bytes on stream %" PRIu32 ", though the pages of what was live and asked for are %" PRIu64
-               " of %zu bytes, with a margin of %.1f %%",
-               bytes, home, needed, stress->target.usable_bytes, 100 * margin);
+               " of %zu bytes, with a margin of %.1f %%%s%s",
+               bytes, home, needed, stress->target.usable_bytes, 100 * margin, stress->target.pool != NULL ? ": " : "",
+               stress->target.pool != NULL ? weir_last_error()->message : "");
 }
 
 bool worker_put(struct worker *worker, struct block *block, size_t alignment) {
