@@ -51,7 +51,7 @@ static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *bloc
                                uint32_t slot, weir_stream stream) {
     const bool keeps_some = bytes < block->requested_bytes && bytes < rounded;
     struct weir__extent *back = NULL;
-    if (keeps_some && !weir__extent_tag_reserve(block, block->tag_count + 1)) return no_tags();
+    if (keeps_some && !weir__extent_tag_reserve(block, block->tag_count + 2)) return no_tags(); /* one more at its free */
     if (rounded < block->bytes) {
         weir__inside_remove(&pool->inside, block);
         weir__account_dead(pool, block);

@@ -166,6 +166,20 @@ static void a_growth_that_is_refused_holds_nothing_back(void **state) {
     finish_pool(pool);
 }
 
+/* On a stream of its own; a free on yet another one has room for its tag. */
+static void a_block_of_many_streams_gives_bytes_up(void **state) {
+    (void)state;
+    struct weir_pool *pool = open_pool(WEIR_POLICY_LATENCY, 8);
+    for (size_t notes = 0; notes < 9; notes++) {
+        void *block = alloc(pool, 1500, a);
+        for (size_t i = 0; i < notes; i++) OK(weir_pool_note(pool, block, new_stream()));
+        OK(weir_pool_resize(pool, block, 1300, new_stream()));
+        OK(weir_pool_resize(pool, block, 1100, new_stream()));
+        OK(weir_pool_free(pool, block, new_stream()));
+    }
+    finish_pool(pool);
+}
+
 /* The device has nothing to do, or the host has waited for what it had. */
 static void what_is_over_is_not_waited_for(void **state) {
     (void)state;
@@ -315,6 +329,7 @@ int main(void) {
         cmocka_unit_test(what_is_cut_off_waits_for_the_uses),
         cmocka_unit_test(what_was_cut_off_and_is_new_again_waits_too),
         cmocka_unit_test(a_growth_that_is_refused_holds_nothing_back),
+        cmocka_unit_test(a_block_of_many_streams_gives_bytes_up),
         cmocka_unit_test(what_is_over_is_not_waited_for),
         cmocka_unit_test(a_question_for_a_block_that_grows_changes_nothing),
         cmocka_unit_test(what_is_new_and_was_not_used_waits_for_nobody),

@@ -13,6 +13,10 @@
 
 enum { BUFFER_BYTES = 1 << 16 };
 
+/* Compressed text of so many bytes is read whatever it takes; beyond, so many for each byte of the file. Logs and traces have some 10 to
+ * 100; what has more is made to keep a reader busy. */
+enum { FREE_TEXT_BYTES = 64 << 20, MOST_EXPANSION = 1000 };
+
 struct input {
     int file; /* -1: bytes in memory */
     const uint8_t *memory;
@@ -108,14 +112,25 @@ static size_t read_compressed(struct input *input, uint8_t *text, size_t room) {
     return room - span.out_bytes;
 }
 
+/* False where there is more text than there may be. */
+static bool is_within_limits(struct input *input) {
+    const uint64_t taken = input->file_bytes - input->left;
+    if (input->text_bytes > input->most_text_bytes)
+        fail(input, "the text is longer than the limit of %" PRIu64 " bytes", input->most_text_bytes);
+    else if (input->codec != NULL && input->text_bytes > FREE_TEXT_BYTES && input->text_bytes / MOST_EXPANSION > taken)
+        fail(input, "%" PRIu64 " bytes of text come from the first %" PRIu64 " of the file: more than %d from one",
+             input->text_bytes, taken, MOST_EXPANSION);
+    else
+        return true;
+    return false;
+}
+
 /* What is behind what was looked at. */
 static size_t read_on(struct input *input, void *text, size_t room) {
     if (input->failed) return 0;
     const size_t count = input->codec == NULL ? read_plain(input, text, room) : read_compressed(input, text, room);
     input->text_bytes += count;
-    if (input->text_bytes > input->most_text_bytes)
-        fail(input, "the text is longer than the limit of %" PRIu64 " bytes", input->most_text_bytes);
-    return input->failed && input->text_bytes > input->most_text_bytes ? 0 : count;
+    return is_within_limits(input) ? count : 0;
 }
 
 size_t input_peek(struct input *input, const uint8_t **text) {

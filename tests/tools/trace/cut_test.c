@@ -111,6 +111,29 @@ static void a_text_beyond_the_limit_is_refused(void **state) {
     free(bomb);
 }
 
+/* Nor one of which a byte of the file makes too many, however long the file; a text that is short may. */
+static void a_text_that_is_blown_up_is_refused(void **state) {
+    (void)state;
+    enum { BOMB_BYTES = 66 << 20, SHORT_BYTES = 60 << 20 };
+    char *bomb = malloc(BOMB_BYTES);
+    assert_non_null(bomb);
+    memset(bomb, '\n', BOMB_BYTES);
+    memcpy(bomb, text, TEXT_BYTES);
+    size_t size;
+    char *bytes = compressed(".zst", bomb, BOMB_BYTES, &size);
+    struct trace trace;
+    const char *why = read_bytes(bytes, size, &trace);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "more than 1000 from one"));
+    free(bytes);
+    bytes = compressed(".zst", bomb, SHORT_BYTES, &size);
+    assert_true(size < SHORT_BYTES / 1000);
+    assert_null(read_bytes(bytes, size, &trace));
+    trace_free(&trace);
+    free(bytes);
+    free(bomb);
+}
+
 /* ---- cut short -------------------------------------------------------------------------------------------------- */
 
 static const char *read_prefix(const char *bytes, size_t length, struct trace *trace) {
@@ -258,6 +281,7 @@ int main(void) {
         cmocka_unit_test(members_and_frames_may_follow_each_other),
         cmocka_unit_test(what_follows_the_compressed_data_and_is_none_is_refused),
         cmocka_unit_test(a_text_beyond_the_limit_is_refused),
+        cmocka_unit_test(a_text_that_is_blown_up_is_refused),
         cmocka_unit_test(a_copy_cut_within_a_line_is_refused_and_one_cut_behind_a_line_is_read),
         cmocka_unit_test(a_compressed_copy_that_is_cut_anywhere_is_refused_with_the_place),
         cmocka_unit_test(a_damaged_copy_is_refused),
