@@ -187,7 +187,7 @@ bool weir__alone_give(struct weir_pool *pool, struct weir__request *request) {
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-static enum weir_status try(struct weir_pool *pool, const struct weir__request *request, struct weir__extent **out) {
+static enum weir_status try(struct weir_pool *pool, struct weir__request *request, struct weir__extent **out) {
     weir__account_short(pool, request->slot);
     if (!weir__limit_has_room(pool, request->bytes) || request->bytes > weir__untaken_bytes(pool))
         return WEIR_OUT_OF_MEMORY;
@@ -212,6 +212,7 @@ static enum weir_status try(struct weir_pool *pool, const struct weir__request *
     const bool gone = status != WEIR_OK && unmake(pool, alone);
     pthread_mutex_lock(&pool->lock);
     put_down(pool, request->bytes);
+    if (status == WEIR_OUT_OF_MEMORY) request->most_created = 0;
     if (!gone) tell(pool, extent, true);
     if (gone) {
         forget(pool, alone);

@@ -245,12 +245,19 @@ static size_t ask_others(struct weir_pool *pool, size_t bytes, bool wait, uint64
     return given;
 }
 
+/* Of what the limit leaves to the family, where the driver has said how much of it there is. */
+static size_t untaken_for(const struct weir_pool *pool, const struct weir__request *request) {
+    const size_t untaken = weir__family_untaken(pool);
+    const bool is_known = request->most_created < untaken / pool->granule;
+    return is_known ? request->most_created * pool->granule : untaken;
+}
+
 /* Pages for the request, were it to lie across page borders; but no more than the member's own limit leaves. */
 static size_t wanted_of_family(const struct weir_pool *pool, const struct weir__request *request) {
     const size_t own = pool->held_bytes < pool->limit_bytes ? pool->limit_bytes - pool->held_bytes : 0;
     size_t wanted = request->bytes / pool->granule * pool->granule + 2 * pool->granule;
     if (wanted > own) wanted = own;
-    const size_t untaken = weir__family_untaken(pool);
+    const size_t untaken = untaken_for(pool, request);
     return wanted > untaken ? wanted - untaken : 0;
 }
 
@@ -372,14 +379,19 @@ bool weir__family_has_changed(struct weir_pool *pool, struct weir__request *requ
     return true;
 }
 
-bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
-    if (request->host_function || is_ever_alone(pool)) return false;
+static bool has_more(struct weir_pool *pool, struct weir__request *request) {
     if (wanted_of_family(pool, request) == 0) return gave_meanwhile(pool, request);
     if (give_now(pool, request)) return true;
     if (pool->deterministic) return give_in_order(pool, request);
     if (listen(pool).have_pending)
         return wait_for_unmarked(pool, request) || weir__wait_for_change(pool, request) == WEIR_OK;
     return give_now(pool, request) /* what has just become complete */ || gave_meanwhile(pool, request);
+}
+
+bool weir__family_give(struct weir_pool *pool, struct weir__request *request) {
+    if (request->host_function || is_ever_alone(pool) || !has_more(pool, request)) return false;
+    request->most_created = SIZE_MAX; /* the driver may have more now */
+    return true;
 }
 
 static bool others_can_reclaim(const struct weir_pool *pool) {

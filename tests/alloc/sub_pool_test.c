@@ -84,6 +84,32 @@ struct opener {
     struct gate *gate;
 };
 
+/* Below the limit, where other processes have the rest of the device: what the driver refuses is asked of the family. */
+static void where_others_have_the_rest_the_family_is_asked(void **state) {
+    (void)state;
+    enum { KINDS = 3 };
+    weir_stream a = new_stream();
+    for (int kind = 0; kind < KINDS; kind++) {
+        const enum weir_policy policy = kind == 2 ? WEIR_POLICY_PER_STREAM : WEIR_POLICY_LATENCY;
+        const size_t bytes = kind == 2 ? 64 * PAGE : 4 * PAGE;
+        struct weir_pool *parent = open_pool(policy, 8 * bytes / PAGE), *sub = open_sub(parent, 0);
+        size_t free_bytes, all_bytes;
+        void *block = NULL;
+        OK(weir_pool_free(sub, alloc(sub, bytes + PAGE, a), a));
+        OK(weir_stream_synchronize(test_device(), a));
+        OK(weir_device_memory(test_device(), &free_bytes, &all_bytes));
+        assert_int_equal(test_device()->driver->emu_others(test_device()->handle, free_bytes - PAGE), CUDA_SUCCESS);
+        OK(kind == 1 ? weir_pool_alloc_exportable(parent, bytes, a, &block)
+                     : weir_pool_alloc(parent, bytes, a, &block));
+        assert_true(stats_of(sub).held_bytes < bytes);
+        assert_int_equal(stats_of(parent).out_of_memory, 0);
+        OK(weir_pool_free(parent, block, a));
+        assert_int_equal(test_device()->driver->emu_others(test_device()->handle, 0), CUDA_SUCCESS);
+        close_pool(sub);
+        close_pool(parent);
+    }
+}
+
 static void *open_when_waiting(void *argument) {
     struct opener *opener = argument;
     const uint64_t until_ns = now_ns() + 1000000000u;
@@ -374,6 +400,7 @@ int main(void) {
         cmocka_unit_test(without_options_a_sub_pool_has_its_parents_limit),
         cmocka_unit_test(each_keeps_its_limit_and_all_keep_the_parents),
         cmocka_unit_test(what_a_sub_pool_left_is_there_for_the_others),
+        cmocka_unit_test(where_others_have_the_rest_the_family_is_asked),
         cmocka_unit_test(what_is_idle_but_in_use_is_waited_for),
         cmocka_unit_test(what_a_pool_that_is_being_destroyed_holds_is_waited_for),
         cmocka_unit_test(what_came_back_since_a_request_looked_is_looked_at),
