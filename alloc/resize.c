@@ -51,7 +51,8 @@ static enum weir_status shrink(struct weir_pool *pool, struct weir__extent *bloc
                                uint32_t slot, weir_stream stream) {
     const bool keeps_some = bytes < block->requested_bytes && bytes < rounded;
     struct weir__extent *back = NULL;
-    if (keeps_some && !weir__extent_tag_reserve(block, block->tag_count + 2)) return no_tags(); /* one more at its free */
+    if (keeps_some && !weir__extent_tag_reserve(block, block->tag_count + 2))
+        return no_tags(); /* one more at its free */
     if (rounded < block->bytes) {
         weir__inside_remove(&pool->inside, block);
         weir__account_dead(pool, block);
@@ -105,21 +106,22 @@ static enum weir_status wait_for_cut_off(struct weir_pool *pool, const struct we
 
 /* ---- more ------------------------------------------------------------------------------------------------------- */
 
+/* Its step is WEIR__MAP when there is room and memory right behind the block. */
+static struct weir__choice look_behind(struct weir_pool *pool, const struct weir__extent *block,
+                                       const struct weir__request *request) {
+    const struct weir__choice none = {.step = WEIR__GIVE_UP};
+    if (!weir__limit_has_room(pool, request->bytes)) return none;
+    weir__fronts_drain(pool); /* what is behind may be kept */
+    return weir__ladder_behind(pool, request, block);
+}
+
 /* (unlocks) A used extent right behind the block. Gives: WEIR_NOT_READY when there is no room or no memory for it. */
 static enum weir_status take_behind(struct weir_pool *pool, const struct weir__extent *block,
                                     struct weir__request *request, struct weir__extent **out) {
-    if (!weir__limit_has_room(pool, request->bytes)) return WEIR_NOT_READY;
-    weir__fronts_drain(pool); /* what is behind may be kept */
-    const struct weir__choice choice = weir__ladder_behind(pool, request, block);
+    const struct weir__choice choice = look_behind(pool, block, request);
     if (choice.step != WEIR__MAP) return WEIR_NOT_READY;
     const enum weir_status status = weir__move(pool, request, &choice, out);
     return status == WEIR_OUT_OF_MEMORY ? WEIR_NOT_READY : status;
-}
-
-/* What was claimed behind a block is idle again. */
-static void leave_behind(struct weir_pool *pool, struct weir__extent *behind, uint32_t slot) {
-    weir__put_tags(pool, behind, slot);
-    pool->policy->release(pool, behind);
 }
 
 static enum weir_status grow(struct weir_pool *pool, struct weir__extent *block, size_t rounded, size_t bytes,
@@ -134,13 +136,17 @@ static enum weir_status grow(struct weir_pool *pool, struct weir__extent *block,
     const uintptr_t start = block->address;
     const uint64_t number = block->number;
     struct weir__extent *behind = NULL;
-    enum weir_status status = take_behind(pool, block, &request, &behind);
+    enum weir_status status = WEIR_OK;
+    if (!weir__order_extent_is_ordered(&pool->order, slot, block)) /* nothing is held back for what can't be had */
+        status =
+            look_behind(pool, block, &request).step == WEIR__MAP ? wait_for_cut_off(pool, block, slot) : WEIR_NOT_READY;
+    if (status == WEIR_OK) status = take_behind(pool, block, &request, &behind);
     if (status != WEIR_OK) return status;
     weir__account_dead(pool, behind);
-    status = is_still(pool, start, block, number) ? wait_for_cut_off(pool, block, slot) : gone_meanwhile(start);
-    if (status != WEIR_OK) {
-        leave_behind(pool, behind, slot);
-        return status;
+    if (!is_still(pool, start, block, number)) {
+        weir__put_tags(pool, behind, slot);
+        pool->policy->release(pool, behind);
+        return gone_meanwhile(start);
     }
     weir__tell_handed_out(pool, behind, stream);
     weir__inside_remove(&pool->inside, block);
