@@ -230,9 +230,18 @@ function draw_traffic(pen, colour, middle) {
   }
 }
 
+// Of a long run the first requests are there as intervals alone.
+function draw_dropped(pen, colour, y) {
+  if (run.dropped === 0 || from >= request.time[0]) return;
+  pen.fillStyle = colour('--grid');
+  pen.fillRect(0, y, x_of(Math.min(request.time[0], to)), REQUESTS_HIGH);
+  draw_label(pen, colour, 'these ' + run.dropped.toLocaleString('en') + ' requests are told by the curves above alone', y);
+}
+
 function draw_requests(pen, colour, y) {
   if (kept === 0) return y;
   const shown = shown_requests(), single = one_by_one(shown), middle = y + LABEL + REQUESTS_HIGH / 2;
+  draw_dropped(pen, colour, y + LABEL);
   draw_label(pen, colour, single ? 'requests: allocs up, frees down' : 'bytes allocated and freed (zoom in for single requests)', y);
   pen.fillStyle = colour('--grid');
   pen.fillRect(0, middle, wide, 1);
