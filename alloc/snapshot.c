@@ -438,7 +438,7 @@ static enum weir_status write_file(const struct weir_pool *pool, const struct co
         free(beside);
         free(behind);
         if (failed == ENOMEM)
-            return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory for a snapshot's name");
+            return weir__fail(WEIR_OUT_OF_HOST_MEMORY, 0, NULL, "no host memory to write the snapshot %.250s", path);
     }
     if (failed == 0) return WEIR_OK;
     return weir__fail(WEIR_SYSTEM, 0, "write", "weir_pool_snapshot: %.250s can't be written: %s", path,

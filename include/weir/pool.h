@@ -115,7 +115,7 @@ WEIR_API enum weir_status weir_pool_alloc_aligned(struct weir_pool *pool, size_t
 
 /* Gives a block that stands alone on a handle of its own, so that it can be exported: its bytes are rounded up to whole pages of the
  * device, and it is never a part of others' memory. Freed as any other; then it is idle until the memory is needed, and
- * goes back to the driver. It does not grow.
+ * goes back to the driver. It does not grow, and keeps its pages when it becomes smaller.
  * Fails: as weir_pool_alloc; WEIR_NOT_SUPPORTED where the device's memory can't be exported, in a capture, in a host function. */
 WEIR_API enum weir_status weir_pool_alloc_exportable(struct weir_pool *pool, size_t bytes, weir_stream stream,
                                                      void **out);
