@@ -322,61 +322,53 @@ static bool is_open(const struct weir_pool *pool, const struct weir__front *fron
     return !front->ended && !pool->fronts.shut && !pool->fronts.waited;
 }
 
-/* *noted: there are those with noted uses. */
-static struct weir__extent *take_plain(struct weir__front *front, size_t bytes, bool *noted) {
-    lock(front);
-    struct weir__extent *extent = find(front, bytes);
-    if (extent != NULL) take_out(front, extent);
-    *noted = front->noted != NULL;
-    unlock(front);
-    return extent;
+/* Tags that a block is held back by. */
+struct held_back {
+    uint32_t count;
+    struct weir__tag tags[WEIR__INLINE_TAGS];
+};
+
+/* The first of those with noted uses of this size, if it is ordered before the slot. Else its tags are in `held_back`, where it is time
+ * to ask. */
+static struct weir__extent *find_ordered(const struct weir_pool *pool, struct weir__front *front, size_t bytes,
+                                         struct held_back *held_back) {
+    struct weir__extent *extent = find_noted(front, bytes);
+    if (extent == NULL || weir__order_extent_is_ordered(&pool->order, front->slot->number, extent)) return extent;
+    if ((front->noted_since_look >= ASKED_AFTER || bytes >= pool->granule) && extent->tag_count <= WEIR__INLINE_TAGS) {
+        memcpy(held_back->tags, extent->tags, extent->tag_count * sizeof *extent->tags);
+        held_back->count = extent->tag_count;
+        front->noted_since_look = 0;
+    }
+    return NULL;
 }
 
-/* Takes the first of those with noted uses of this size, if it is ordered before the slot. Else its tags are in `held_back`. */
-static struct weir__extent *take_ordered(const struct weir_pool *pool, struct weir__front *front, size_t bytes,
-                                         struct weir__extent *held_back) {
+/* *new_peak: more is live of what it keeps than the pool has counted at a peak. */
+static struct weir__extent *take(const struct weir_pool *pool, struct weir__front *front, size_t bytes,
+                                 struct held_back *held_back, bool *new_peak) {
     lock(front);
-    struct weir__extent *extent = find_noted(front, bytes);
-    if (extent != NULL && weir__order_extent_is_ordered(&pool->order, front->slot->number, extent)) {
+    struct weir__extent *extent = find(front, bytes);
+    if (extent == NULL) extent = find_ordered(pool, front, bytes, held_back);
+    if (extent != NULL) {
         take_out(front, extent);
         weir__extent_tags_clear(extent);
-    } else if (extent != NULL && (front->noted_since_look >= ASKED_AFTER || bytes >= pool->granule) &&
-               extent->tag_count <= WEIR__INLINE_TAGS) {
-        memcpy(held_back->own_tags, extent->tags, extent->tag_count * sizeof *extent->tags);
-        held_back->tag_count = extent->tag_count;
-        front->noted_since_look = 0;
-        extent = NULL;
-    } else {
-        extent = NULL;
+        *new_peak = !may_take(front, 0, 0);
     }
     unlock(front);
     return extent;
 }
 
-static struct weir__extent *take_noted(struct weir_pool *pool, struct weir__front *front, size_t bytes) {
-    struct weir__extent held_back = {0}, none;
-    struct weir__extent *extent = take_ordered(pool, front, bytes, &held_back);
-    if (extent != NULL || held_back.tag_count == 0) return extent;
-    if (!weir__order_look(&pool->order, held_back.own_tags, held_back.tag_count)) return NULL;
-    weir__settle_complete(pool);
-    return take_ordered(pool, front, bytes, &none);
-}
-
-/* More is live of it than the pool has counted at a peak. */
-static bool has_new_peak(struct weir__front *front) {
-    lock(front);
-    const bool has = !may_take(front, 0, 0);
-    unlock(front);
-    return has;
-}
-
 struct weir__extent *weir__front_take(struct weir_pool *pool, uint32_t slot, size_t bytes) {
     struct weir__front *front = pool->order.slots[slot]->front;
     if (front == NULL || __atomic_load_n(&front->kept, __ATOMIC_RELAXED) == 0 || !is_open(pool, front)) return NULL;
-    bool noted;
-    struct weir__extent *extent = take_plain(front, bytes, &noted);
-    if (extent == NULL && noted) extent = take_noted(pool, front, bytes);
-    if (extent != NULL && has_new_peak(front)) weir__account_taken(pool, front->slot);
+    struct held_back held_back;
+    bool new_peak;
+    held_back.count = 0;
+    struct weir__extent *extent = take(pool, front, bytes, &held_back, &new_peak);
+    if (extent == NULL && held_back.count > 0 && weir__order_look(&pool->order, held_back.tags, held_back.count)) {
+        weir__settle_complete(pool);
+        extent = take(pool, front, bytes, &held_back, &new_peak);
+    }
+    if (extent != NULL && new_peak) weir__account_taken(pool, front->slot);
     return extent;
 }
 
