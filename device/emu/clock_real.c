@@ -92,10 +92,12 @@ static void delay(uint64_t ns) {
     emu_lock();
 }
 
-static void run(const struct emu_operation *operation) {
+static void run(struct emu_queue *queue, const struct emu_operation *operation) {
+    queue->running = true;
     emu_unlock();
     emu_operation_run(operation);
     emu_lock();
+    queue->running = false;
 }
 
 /* Makes the next operation happen; it stays at the head, and counted as queued, until it has. */
@@ -105,7 +107,7 @@ static void happen(struct emu_queue *queue) {
     if (queue->delay_ns > 0) delay(queue->delay_ns);
     if (operation->kind == EMU_GATE) wait_gate(operation->gate);
     if (emu_exiting()) return; /* what is still queued when the process ends never happens */
-    if (emu_operation_runs(operation)) run(operation);
+    if (emu_operation_runs(queue, operation)) run(queue, operation);
     emu_operation_settle(queue, operation);
     pthread_cond_broadcast(&queue->completed_more);
 }

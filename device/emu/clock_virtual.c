@@ -111,7 +111,7 @@ static void wait_in(struct emu_waiter **list, struct emu_waiter *waiter, uint64_
 static void finish(struct emu_line *line) {
     struct emu_operation *operation = emu_queue_head(line->queue);
     line->state = LINE_RUNNING;
-    if (emu_operation_runs(operation)) {
+    if (emu_operation_runs(line->queue, operation)) {
         emu_unlock();
         emu_operation_run(operation);
         emu_lock();

@@ -196,15 +196,17 @@ static CUresult make_usable(CUcontext context) {
 }
 
 /* Ends what the context owns, after its work. Physical pages and reservations are the device's and the process's, and
- * stay. Where the wait fails the work may still come: the context stays as it is. */
+ * stay. Where the wait fails the work may still come: the context stays as it is. Work that met an error does nothing
+ * more, and the error goes with the context. */
 static CUresult take_down(CUcontext context) {
     const CUresult code = emu_context_wait(context);
-    if (code != CUDA_SUCCESS) return code;
+    if (code != CUDA_SUCCESS && code != context->broken) return code;
     emu_streams_forget(context);
     emu_events_forget(context);
     emu_memory_forget(context);
     emu_images_forget(context);
     context->alive = false;
+    context->broken = CUDA_SUCCESS;
     context->peers = 0;
     __atomic_store_n(&gone, true, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;

@@ -19,7 +19,8 @@ static inline CUresult emu_enter_stream(enum emu_entry entry, CUstream stream, s
 static inline CUresult emu_enter_event(enum emu_entry entry, CUevent event) {
     const CUresult code = emu_enter(entry, NULL);
     if (code != CUDA_SUCCESS) return code;
-    return emu_event_alive(event) ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_HANDLE);
+    const CUresult usable = emu_event_alive(event) ? event->context->broken : CUDA_ERROR_INVALID_HANDLE;
+    return usable == CUDA_SUCCESS ? CUDA_SUCCESS : emu_leave(usable);
 }
 
 static inline CUresult emu_enter_device(enum emu_entry entry, CUdevice device, const void *place) {

@@ -60,6 +60,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
         emu_memory_cancel_free((uintptr_t)address);
         return emu_leave(code);
     }
+    emu_running_wait((uintptr_t)address, emu_memory_plain_bytes((uintptr_t)address)); /* of other devices */
     emu_charge(EMU_AT_cuMemFree_v2, 1, emu_memory_plain_bytes((uintptr_t)address));
     emu_memory_finish_free((uintptr_t)address, pooled ? NULL : "cuMemFree");
     return emu_leave(code);
@@ -145,6 +146,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     size_t handles = 0;
     CUresult code = emu_enter(EMU_AT_cuMemUnmap, NULL);
     if (code != CUDA_SUCCESS) return code;
+    emu_running_wait((uintptr_t)address, bytes);
     code = emu_memory_unmap((uintptr_t)address, bytes, &handles);
     emu_charge(EMU_AT_cuMemUnmap, handles, bytes);
     return emu_leave(code);
@@ -163,6 +165,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     if (access == NULL || count == 0) return emu_leave(CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count; i++)
         if (!valid_access(&access[i])) return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    emu_running_wait((uintptr_t)address, bytes);
     for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++)
         code = emu_memory_set_access((uintptr_t)address, bytes, access[i].location.id, access[i].flags, &handles);
     emu_charge(EMU_AT_cuMemSetAccess, handles, bytes);

@@ -95,10 +95,11 @@ static CUresult check(enum emu_entry entry, CUcontext *context) {
     if (!emu_clock->admits()) return CUDA_ERROR_NOT_PERMITTED;
     const CUresult fault = emu_faults_count(entry);
     if (fault != CUDA_SUCCESS) return fault;
-    if (context == NULL) return CUDA_SUCCESS;
-    *context = emu_current();
-    if (*context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
-    return emu_context_alive(*context) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    CUcontext current = emu_current();
+    if (context == NULL) return current != NULL && class_of(entry) != EMU_CLASS_ANY ? current->broken : CUDA_SUCCESS;
+    *context = current;
+    if (current == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    return emu_context_alive(current) ? current->broken : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult emu_enter(enum emu_entry entry, CUcontext *context) {

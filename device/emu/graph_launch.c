@@ -177,7 +177,7 @@ static CUresult check_steps(const struct emu_program *program) {
         if (task->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && task->memory->live &&
             !(program->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
             return CUDA_ERROR_INVALID_VALUE;
-        if (task->event != NULL ? !usable_event(task) : !emu_submit_valid(&task->operation))
+        if (task->event != NULL ? !usable_event(task) : !emu_operation_valid(&task->operation))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;

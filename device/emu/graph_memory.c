@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device/emu/memory.h"
+#include "device/emu/queue.h"
 #include "device/emu/settings.h"
 
 static struct emu_graph_memory *all;
@@ -53,6 +54,7 @@ void emu_graph_memory_drop(struct emu_graph_memory *memory) {
     struct emu_graph_memory **at = &all;
     while (*at != memory) at = &(*at)->next;
     *at = memory->next;
+    emu_running_wait(memory->start, memory->bytes);
     emu_memory_unmap(memory->start, memory->bytes, &handles);
     emu_memory_unreserve(memory->start, memory->bytes);
     emu_memory_release(memory->page);

@@ -334,7 +334,20 @@ enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write) {
     const bool reserved = emu_ranges_overlap(&reservations, start, bytes);
     const bool usable = reserved && accessible(start, bytes, needed);
     if (reserved) return usable ? EMU_PLACE_DEVICE : EMU_PLACE_INVALID;
-    return emu_host_pinned(start, bytes) ? EMU_PLACE_PINNED : EMU_PLACE_PAGEABLE;
+    if (emu_host_pinned(start, bytes)) return EMU_PLACE_PINNED;
+    return emu_backing_is_anything(start, bytes) ? EMU_PLACE_PAGEABLE : EMU_PLACE_INVALID;
+}
+
+enum emu_place emu_memory_place_rows(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write) {
+    const size_t span = (rows - 1) * pitch + bytes;
+    if (span < bytes) return EMU_PLACE_INVALID;
+    enum emu_place place = emu_memory_place(start, span, write); /* mostly so, however many the rows are */
+    if (place != EMU_PLACE_INVALID || span > UINTPTR_MAX - start) return place;
+    for (size_t row = 0; row < rows; row++) {
+        place = emu_memory_place(start + row * pitch, bytes, write);
+        if (place != EMU_PLACE_DEVICE) return EMU_PLACE_INVALID;
+    }
+    return place;
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */

@@ -66,6 +66,8 @@ size_t emu_memory_most_held(CUdevice device);
 CUdevice emu_memory_device(uintptr_t address);
 /* What lies at an address run. Device memory must be mapped, all of it, with the access that is needed. */
 enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write);
+/* What rows of so many bytes lie in, `pitch` apart: device memory may have anything between its rows. */
+enum emu_place emu_memory_place_rows(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write);
 
 /* A run of addresses, and the bytes of the device's file that are mapped there; device -1: nothing is. */
 struct emu_piece {

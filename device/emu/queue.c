@@ -11,6 +11,7 @@
 #include "device/emu/machine.h"
 #include "device/emu/memory.h"
 #include "device/emu/settings.h"
+#include "device/error.h"
 
 static unsigned queue_count;
 static uint64_t operations;
@@ -79,7 +80,7 @@ CUresult emu_point_wait(struct emu_point point, struct emu_moment moment) {
     const CUresult code = emu_clock->wait(point);
     if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
     emu_watch_drop(&moment);
-    return code;
+    return code == CUDA_SUCCESS && point.position > 0 ? point.queue->context->broken : code;
 }
 
 CUresult emu_queue_wait(struct emu_queue *queue) { return emu_point_wait(emu_queue_end(queue), emu_watch_now(queue)); }
@@ -106,11 +107,43 @@ CUresult emu_context_wait(CUcontext context) {
     return code;
 }
 
+/* An error of one context's work is not another's. */
 CUresult emu_device_wait(CUdevice device) {
     CUresult code = CUDA_SUCCESS;
-    for (CUcontext context = emu_contexts(device); context != NULL && code == CUDA_SUCCESS; context = context->next)
+    for (CUcontext context = emu_contexts(device); context != NULL && code == CUDA_SUCCESS; context = context->next) {
         if (context->alive) code = emu_context_wait(context);
+        if (context->broken == code) code = CUDA_SUCCESS;
+    }
     return code;
+}
+
+/* The bytes from the first row to the end of the last. */
+static bool span_meets(const void *at, size_t bytes, size_t rows, size_t pitch, uintptr_t start, size_t length) {
+    const uintptr_t from = (uintptr_t)at;
+    return from < start + length && start < from + (rows - 1) * pitch + bytes;
+}
+
+static bool touches(const struct emu_operation *operation, uintptr_t start, size_t bytes) {
+    if (operation->kind == EMU_SET)
+        return span_meets(operation->set.at, operation->set.count * operation->set.unit, operation->set.rows,
+                          operation->set.pitch, start, bytes);
+    return operation->kind == EMU_COPY && (span_meets(operation->copy.to, operation->copy.bytes, operation->copy.rows,
+                                                      operation->copy.to_pitch, start, bytes) ||
+                                           span_meets(operation->copy.from, operation->copy.bytes, operation->copy.rows,
+                                                      operation->copy.from_pitch, start, bytes));
+}
+
+static struct emu_queue *running_there(uintptr_t start, size_t bytes) {
+    for (CUdevice device = 0; device < emu_settings()->devices; device++)
+        for (CUcontext context = emu_contexts(device); context != NULL; context = context->next)
+            for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next)
+                if (queue->running && touches(emu_queue_head(queue), start, bytes)) return queue;
+    return NULL;
+}
+
+void emu_running_wait(uintptr_t start, size_t bytes) {
+    for (struct emu_queue *queue; (queue = running_there(start, bytes)) != NULL;)
+        pthread_cond_wait(&queue->completed_more, emu_the_lock());
 }
 
 /* ---- pushing ---------------------------------------------------------------------------------------------------- */
@@ -157,8 +190,9 @@ static CUresult make_room(struct emu_queue *queue) {
 
 CUresult emu_queue_push(struct emu_queue *queue, const struct emu_operation *operation, struct emu_point *point) {
     *point = (struct emu_point){0};
+    CUresult code = queue->context->broken;
+    if (code != CUDA_SUCCESS) return code;
     if (queue->capture != NULL) return emu_capture_add(queue, operation);
-    CUresult code = CUDA_SUCCESS;
     if (queue == queue->context->legacy) code = emu_capture_check_legacy(queue->context);
     if (code == CUDA_SUCCESS) code = make_room(queue);
     if (code != CUDA_SUCCESS) return code;
@@ -203,12 +237,47 @@ static void set_rows(const struct emu_operation *operation) {
         set_row((char *)operation->set.at + row * operation->set.pitch, operation);
 }
 
+/* Addresses that were given back may be the host's by now. */
+static bool still_there(const void *at, size_t bytes, size_t rows, size_t pitch, bool write, bool on_device) {
+    const enum emu_place place = emu_memory_place_rows((uintptr_t)at, bytes, rows, pitch, write);
+    return on_device ? place == EMU_PLACE_DEVICE : place != EMU_PLACE_INVALID;
+}
+
+bool emu_operation_valid(const struct emu_operation *operation) {
+    if (operation->kind == EMU_COPY) {
+        const size_t bytes = operation->copy.bytes, rows = operation->copy.rows;
+        return still_there(operation->copy.to, bytes, rows, operation->copy.to_pitch, true,
+                           operation->copy.to_device) &&
+               still_there(operation->copy.from, bytes, rows, operation->copy.from_pitch, false,
+                           operation->copy.from_device);
+    }
+    if (operation->kind != EMU_SET) return true;
+    const enum emu_place place =
+        emu_memory_place_rows((uintptr_t)operation->set.at, operation->set.count * operation->set.unit,
+                              operation->set.rows, operation->set.pitch, true);
+    return place == EMU_PLACE_DEVICE || place == EMU_PLACE_PINNED;
+}
+
+/* A GPU meets the hole while it works, and so tells it later, and for good. */
+static void break_context(const struct emu_queue *queue, const struct emu_operation *operation) {
+    const bool copies = operation->kind == EMU_COPY;
+    queue->context->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
+    weir__log(WEIR__LOG_ERROR,
+              "emulated driver: stream %u came to a %s at %p%s%p whose memory is gone since it was queued: every call "
+              "of the context fails from here on (CUDA_ERROR_ILLEGAL_ADDRESS)",
+              queue->index, operation->name, copies ? operation->copy.to : operation->set.at, copies ? " from " : "",
+              copies ? operation->copy.from : NULL);
+}
+
 /* Memory without anything behind it has no bytes to copy or set. */
-bool emu_operation_runs(const struct emu_operation *operation) {
+bool emu_operation_runs(struct emu_queue *queue, const struct emu_operation *operation) {
+    if (queue->context->broken) return false;
     switch (operation->kind) {
     case EMU_COPY:
     case EMU_SET:
-        return emu_settings()->backed;
+        if (!emu_settings()->backed) return false;
+        if (!emu_operation_valid(operation)) break_context(queue, operation);
+        return !queue->context->broken;
     case EMU_KERNEL:
     case EMU_FUNCTION:
         return operation->function.run != NULL;
@@ -226,7 +295,10 @@ void emu_operation_run(const struct emu_operation *operation) {
 
 void emu_operation_settle(struct emu_queue *queue, struct emu_operation *operation) {
     if (operation->kind == EMU_RECORD) emu_event_passed(operation->record.event, operation->record.sequence);
-    if (operation->kind == EMU_FREE) emu_memory_finish_free(operation->free, NULL);
+    if (operation->kind == EMU_FREE) {
+        emu_running_wait(operation->free, emu_memory_plain_bytes(operation->free));
+        emu_memory_finish_free(operation->free, NULL);
+    }
     if (operation->kind == EMU_GATE) emu_gate_leave(operation->gate);
     free(operation->after_many);
     operation->after_many = NULL;

@@ -50,6 +50,7 @@ struct emu_operation {
             void *to;
             const void *from;
             size_t bytes, rows, to_pitch, from_pitch;
+            bool to_device, from_device;
             bool
                 staged; /* the source, pageable memory, has been read when the call returns; the copy may still be on its way */
         } copy;
@@ -89,6 +90,7 @@ struct emu_queue {
     uint64_t host_seen;          /* of the watch: the host's version that `known` has */
     /* of the real clock */
     bool has_worker;
+    bool running; /* the head, without the lock */
     pthread_cond_t pushed_more, completed_more;
     struct emu_line *line; /* of the virtual clock */
 
@@ -115,11 +117,17 @@ CUresult emu_point_wait(struct emu_point point, struct emu_moment moment);
 CUresult emu_queue_wait(struct emu_queue *queue);
 CUresult emu_context_wait(CUcontext context);
 CUresult emu_device_wait(CUdevice device);
+/* Waits until no copy or set is running that touches the run of addresses: before memory is taken away, since what runs has
+ * no lock. Lets go of the lock while it waits. */
+void emu_running_wait(uintptr_t start, size_t bytes);
 
 /* For the clocks. The operation at the head of the queue, not completed yet. */
 struct emu_operation *emu_queue_head(struct emu_queue *queue);
-/* Does what the operation says; without the lock. False of runs: there is nothing to do. */
-bool emu_operation_runs(const struct emu_operation *operation);
+/* True when the memory of a copy or a set that was checked earlier is still there; all else is. */
+bool emu_operation_valid(const struct emu_operation *operation);
+/* Does what the operation says; without the lock. False of runs: there is nothing to do, or it can't be done, which the
+ * context is told then. */
+bool emu_operation_runs(struct emu_queue *queue, const struct emu_operation *operation);
 void emu_operation_run(const struct emu_operation *operation);
 /* Keeps the books of an operation that has happened: it is completed. */
 void emu_operation_settle(struct emu_queue *queue, struct emu_operation *operation);

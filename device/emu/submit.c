@@ -9,20 +9,6 @@
 
 /* ---- copies and sets -------------------------------------------------------------------------------------------- */
 
-/* What the rows lie in: mostly one place with what is between them, so that it does not matter how many they are. Between
- * rows of device memory there may be anything. */
-static enum emu_place place_of(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write) {
-    const size_t span = (rows - 1) * pitch + bytes;
-    if (span < bytes) return EMU_PLACE_INVALID;
-    enum emu_place place = emu_memory_place(start, span, write);
-    if (place != EMU_PLACE_INVALID || span > UINTPTR_MAX - start) return place;
-    for (size_t row = 0; row < rows; row++) {
-        place = emu_memory_place(start + row * pitch, bytes, write);
-        if (place != EMU_PLACE_DEVICE) return EMU_PLACE_INVALID;
-    }
-    return place;
-}
-
 static bool fits(size_t bytes, size_t rows, size_t pitch) {
     return (rows == 1 || pitch >= bytes) && (pitch == 0 || rows <= SIZE_MAX / pitch);
 }
@@ -48,8 +34,8 @@ static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, 
     if (rows->to == 0 || rows->from == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!fits(rows->bytes, rows->rows, rows->to_pitch) || !fits(rows->bytes, rows->rows, rows->from_pitch))
         return CUDA_ERROR_INVALID_VALUE;
-    const enum emu_place to = place_of(rows->to, rows->bytes, rows->rows, rows->to_pitch, true);
-    const enum emu_place from = place_of(rows->from, rows->bytes, rows->rows, rows->from_pitch, false);
+    const enum emu_place to = emu_memory_place_rows(rows->to, rows->bytes, rows->rows, rows->to_pitch, true);
+    const enum emu_place from = emu_memory_place_rows(rows->from, rows->bytes, rows->rows, rows->from_pitch, false);
     if (to == EMU_PLACE_INVALID || from == EMU_PLACE_INVALID || !kind_fits(kind, to, from))
         return CUDA_ERROR_INVALID_VALUE;
     *sides = (struct sides){.pageable = to == EMU_PLACE_PAGEABLE || from == EMU_PLACE_PAGEABLE,
@@ -58,8 +44,15 @@ static CUresult push_copy(struct emu_queue *queue, const struct emu_rows *rows, 
     struct emu_operation copy = {.kind = EMU_COPY,
                                  .name = "copy",
                                  .described = true,
-                                 .copy = {(void *)rows->to, (const void *)rows->from, rows->bytes, rows->rows,
-                                          rows->to_pitch, rows->from_pitch, sides->staged}};
+                                 .copy = {.to = (void *)rows->to,
+                                          .from = (const void *)rows->from,
+                                          .bytes = rows->bytes,
+                                          .rows = rows->rows,
+                                          .to_pitch = rows->to_pitch,
+                                          .from_pitch = rows->from_pitch,
+                                          .to_device = is_device(to),
+                                          .from_device = is_device(from),
+                                          .staged = sides->staged}};
     const bool peers = is_device(to) && is_device(from) && emu_memory_device(rows->to) != emu_memory_device(rows->from);
     emu_cost_copy(&copy, to, from, peers);
     return emu_queue_push(queue, &copy, point);
@@ -97,7 +90,7 @@ CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, u
     if (count == 0 || rows == 0) return CUDA_SUCCESS;
     if (count > SIZE_MAX / unit || at % unit != 0 || pitch % unit != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!fits(count * unit, rows, pitch)) return CUDA_ERROR_INVALID_VALUE;
-    const enum emu_place place = place_of(at, count * unit, rows, pitch, true);
+    const enum emu_place place = emu_memory_place_rows(at, count * unit, rows, pitch, true);
     if (place != EMU_PLACE_DEVICE && place != EMU_PLACE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     struct emu_operation set = {
         .kind = EMU_SET, .name = "set", .described = true, .set = {(void *)at, count, rows, pitch, value, unit}};
@@ -126,19 +119,6 @@ CUresult emu_submit_time(uintptr_t to, uintptr_t from, size_t bytes, double *ns)
     }
     *ns = operation.alone_ns;
     return CUDA_SUCCESS;
-}
-
-bool emu_submit_valid(const struct emu_operation *operation) {
-    if (operation->kind == EMU_COPY) {
-        const uintptr_t to = (uintptr_t)operation->copy.to, from = (uintptr_t)operation->copy.from;
-        const size_t bytes = operation->copy.bytes, rows = operation->copy.rows;
-        return place_of(to, bytes, rows, operation->copy.to_pitch, true) != EMU_PLACE_INVALID &&
-               place_of(from, bytes, rows, operation->copy.from_pitch, false) != EMU_PLACE_INVALID;
-    }
-    if (operation->kind != EMU_SET) return true;
-    const enum emu_place place = place_of((uintptr_t)operation->set.at, operation->set.count * operation->set.unit,
-                                          operation->set.rows, operation->set.pitch, true);
-    return place == EMU_PLACE_DEVICE || place == EMU_PLACE_PINNED;
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */

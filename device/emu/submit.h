@@ -25,8 +25,6 @@ CUresult emu_submit_set(struct emu_queue *queue, uintptr_t at, uint32_t value, u
                         size_t pitch);
 /* What a copy would take, alone, or a set (from == 0). Gives: *ns, 0 for no bytes. */
 CUresult emu_submit_time(uintptr_t to, uintptr_t from, size_t bytes, double *ns);
-/* True when the memory of a copy or a set that was checked earlier is still there; all else is. */
-bool emu_submit_valid(const struct emu_operation *operation);
 CUresult emu_submit_wait(struct emu_queue *queue, CUevent event);
 CUresult emu_submit_record(struct emu_queue *queue, CUevent event);
 

@@ -7,8 +7,8 @@
  * refuse: now and then a request is refused. leak: now and then a block is not freed. odd: or handed out 8 bytes beyond its
  * start. fail: or a request fails. stuck: or is never answered.
  *
- * Of the extras: sub: requests of a sub-pool are answered with a block of one that is live. graph: some requests after a capture
- * are answered with memory that it was given. grow: a block that was to grow is said to have. cut: a
+ * Of the extras: sub: requests of a sub-pool are answered with a block of one that is live. graph: requests of a thread after
+ * its capture are answered with memory that the graph has. grow: a block that was to grow is said to have. cut: a
  * block is resized on another stream than the one that uses it. lost: an address inside a block leads to another one. */
 #include <pthread.h>
 #include <stdbool.h>
@@ -26,9 +26,11 @@ enum weir_status __real_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
 enum weir_status __real_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
 enum weir_status __real_weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
 enum weir_status __real_weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream);
+void __real_weir_pool_destroy(struct weir_pool *pool);
 enum weir_status __real_weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
 enum weir_status __wrap_weir_pool_resize(struct weir_pool *pool, void *block, size_t bytes, weir_stream stream);
 enum weir_status __wrap_weir_pool_capture_begin(struct weir_pool *pool, struct weir_pool *graph, weir_stream stream);
+void __wrap_weir_pool_destroy(struct weir_pool *pool);
 enum weir_status __wrap_weir_pool_find(struct weir_pool *pool, const void *address, struct weir_block *out);
 enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out);
 enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream);
@@ -40,6 +42,8 @@ static weir_stream other; /* the stream of a request */
 static unsigned requests, frees;
 static struct weir_pool *root;             /* the pool of the first request */
 static _Thread_local weir_stream captured; /* in a capture of this thread's */
+static _Thread_local char *of_graph;       /* given in it; until its pool is destroyed */
+static _Thread_local size_t of_graph_bytes;
 
 static int planted(const char *kind) {
     const char *plant = getenv("PLANT");
@@ -75,8 +79,8 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
         pthread_mutex_unlock(&lock);
         return WEIR_OK;
     }
-    if (planted("graph") && pool == root && stream != captured && kept_bytes >= bytes) {
-        *out = kept;
+    if (planted("graph") && pool == root && stream != captured && of_graph_bytes >= bytes) {
+        *out = of_graph;
         pthread_mutex_unlock(&lock);
         return WEIR_OK;
     }
@@ -92,8 +96,9 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
     pthread_mutex_unlock(&lock);
     const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
     pthread_mutex_lock(&lock);
-    const bool keeps = planted("sub") ? pool != root : planted("graph") ? stream == captured : pool == root;
-    if (status == WEIR_OK && bytes >= 4096 && keeps) {
+    if (status == WEIR_OK && bytes >= 4096 && captured != NULL && stream == captured)
+        of_graph = *out, of_graph_bytes = bytes;
+    if (status == WEIR_OK && bytes >= 4096 && (planted("sub") ? pool != root : pool == root)) {
         kept = *out;
         kept_bytes = bytes;
     }
@@ -103,7 +108,7 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
 
 enum weir_status __wrap_weir_pool_free(struct weir_pool *pool, void *block, weir_stream stream) {
     pthread_mutex_lock(&lock);
-    if (block == kept && !planted("graph")) kept = NULL, kept_bytes = 0;
+    if (block == kept) kept = NULL, kept_bytes = 0;
     const weir_stream named = planted("early") ? other : stream;
     const int lost = planted("leak") && ++frees % ONCE_IN == 0;
     pthread_mutex_unlock(&lock);
@@ -116,6 +121,13 @@ enum weir_status __wrap_weir_pool_resize(struct weir_pool *pool, void *block, si
     pthread_mutex_unlock(&lock);
     const enum weir_status status = __real_weir_pool_resize(pool, block, bytes, named);
     return planted("grow") ? WEIR_OK : status;
+}
+
+void __wrap_weir_pool_destroy(struct weir_pool *pool) {
+    pthread_mutex_lock(&lock);
+    kept = of_graph = NULL, kept_bytes = of_graph_bytes = 0;
+    pthread_mutex_unlock(&lock);
+    __real_weir_pool_destroy(pool);
 }
 
 /* The stream is the thread's own and is destroyed after the capture. */

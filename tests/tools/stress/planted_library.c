@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in allocator over the runtime: one region, cut into blocks of powers of two, a list of free ones for each size and
  * stream. Right as it stands; PLANT plants a fault: early, a free block serves any stream at once; double, now and then a
- * live block is handed out; corrupt, now and then a byte of a live block is changed; host, memory is the host's. */
+ * live block is handed out; corrupt, now and then a byte of a live block is changed; host, memory is the host's;
+ * gone, all memory is given back while blocks are live. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 enum { REGION = 48 << 20, UNIT = 512, UNITS = REGION / UNIT, CLASSES = 20, STREAMS = 64, ONCE_IN = 100 };
 
 int cudaMalloc(void **address, size_t bytes);
+int cudaFree(void *address);
 int cudaMemset(void *at, int value, size_t bytes);
 int cudaDeviceSynchronize(void);
 
@@ -60,6 +62,7 @@ static void misbehave(unsigned class, unsigned *unit) {
     if (++requests < ONCE_IN || live[class] == 0) return;
     requests = 0;
     if (planted("double")) *unit = live[class];
+    if (planted("gone")) cudaFree(region);
     if (planted("corrupt")) cudaMemset(region + (size_t)(live[class] - 1) * UNIT + 100, 0x5a, 1);
 }
 

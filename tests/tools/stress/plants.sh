@@ -52,6 +52,8 @@ done
 found watch on early "$planted" $long --check none
 # shellcheck disable=SC2086
 found wrong_address off host "$stress" --allocator "$library" $long
+# shellcheck disable=SC2086
+found faults off gone "$stress" --allocator "$library" $long
 # A library that never gives a block has not been tested; nor has one that ends the process.
 # shellcheck disable=SC2086
 found refused off nothing "$stress" --allocator "$library" $short
