@@ -149,12 +149,12 @@ mpi_environment() {
 
 JOBS=$(nproc 2>/dev/null || echo 2)
 
-# run_tests FOLDER [ctest options]
+# run_tests FOLDER [ctest options]. The limit ends a hang, on however slow a machine.
 run_tests() {
     local folder=$1
     shift
     say "running the tests of $folder"
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$JOBS" "$@"
+    ctest --test-dir "$folder" --timeout 900 --output-on-failure --no-tests=error -j "$JOBS" "$@"
 }
 
 # MPI itself is not instrumented: thread reports inside it are left out, and its leaks are not ours to report.

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# weir_test(NAME SOURCES ... [LIBS ...] [ENV K=V ...] [TIMEOUT seconds] [LABELS ...] [LAUNCH command ...])
+# weir_test(NAME SOURCES ... [LIBS ...] [ENV K=V ...] [LABELS ...] [LAUNCH command ...])
 # A cmocka test program, one file a promise, named <NAME>. Runs on the emulated machine, whose watch ends it at its first
 # finding, unless ENV says otherwise; to other settings of WEIR_EMU the watch is added.
 function(weir_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;ENV;LABELS;LAUNCH" ${ARGN})
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 240)
-  endif()
+  cmake_parse_arguments(T "" "" "SOURCES;LIBS;ENV;LABELS;LAUNCH" ${ARGN})
   set(emu "${T_ENV}")
   list(FILTER emu INCLUDE REGEX "^WEIR_EMU=")
   if(NOT emu)
@@ -19,6 +16,6 @@ function(weir_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_dependencies(${name} cuda_emulated)
   add_test(NAME ${name} COMMAND ${T_LAUNCH} $<TARGET_FILE:${name}>)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+  set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}"
     ENVIRONMENT "WEIR_DEVICE=emulated;${T_ENV}")
 endfunction()
