@@ -217,7 +217,8 @@ static void a_cost_that_is_none_is_refused(void **state) {
 static void an_unknown_key_is_named_with_the_nearest_one(void **state) {
     (void)state;
     assert_refused(LEAST "memory-rate = 1 GB/s\n", "here:4: unknown key \"memory-rate\"; did you mean memory_rate?");
-    assert_refused(LEAST "xyzzy = 1\n", "here:4: unknown key \"xyzzy\": expected one of name, note, integrated, capacity, ");
+    assert_refused(LEAST "xyzzy = 1\n",
+                   "here:4: unknown key \"xyzzy\": expected one of name, note, integrated, capacity, ");
     assert_refused(LEAST "xyzzy = 1\n", "jitter, call, call.ENTRY, law.LAW.ENTRY");
     assert_refused(LEAST "call.cuMemMapp = 1 us\n",
                    "here:4: call.cuMemMapp: expected an entry of the driver, as cuMemMap; did you mean cuMemMap?");

@@ -34,10 +34,9 @@ static void every_call_that_names_one_says_so(void **state) {
 static int open_second(void **state) {
     (void)state;
     test_device();
-    OK(weir_device_open(&(struct weir_device_options){.size = sizeof(struct weir_device_options),
-                                                      .machine = "emulated",
-                                                      .ordinal = 1},
-                        &second));
+    OK(weir_device_open(
+        &(struct weir_device_options){.size = sizeof(struct weir_device_options), .machine = "emulated", .ordinal = 1},
+        &second));
     mine = new_stream();
     OK(weir_stream_create(second, &theirs));
     return 0;
