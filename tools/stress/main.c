@@ -260,6 +260,15 @@ static void ended_from_within(void) {
     _exit(EXIT_FAILURE);
 }
 
+/* Once for each thread that may end the process: of two that do so at once, the second goes on behind the handlers that the
+ * first has begun. */
+static bool hear_of_the_end(unsigned threads) {
+    bool heard = true;
+    for (unsigned i = 0; i <= threads && heard; i++)
+        heard = atexit(ended_from_within) == 0 && at_quick_exit(ended_from_within) == 0;
+    return heard;
+}
+
 static bool open_workers(struct stress *stress, struct worker *workers) {
     bool open = true;
     for (unsigned i = 0; i < stress->options->threads && open; i++) open = worker_open(&workers[i], stress, i);
@@ -304,7 +313,7 @@ static int stress_device(struct options *options) {
     char why[512];
     bool bad_input = false;
     faults_open(&stress.faults, options->most_faults);
-    running = atexit(ended_from_within) == 0 && at_quick_exit(ended_from_within) == 0;
+    running = hear_of_the_end(options->threads);
     const enum weir_status opened = open_device(&stress, &answer);
     int status = EXIT_FAILURE;
     if (opened != WEIR_OK) {
