@@ -106,6 +106,7 @@ static void happen(struct emu_queue *queue) {
     wait_for_points(operation);
     if (queue->delay_ns > 0) delay(queue->delay_ns);
     if (operation->kind == EMU_GATE) wait_gate(operation->gate);
+    emu_takers_wait(operation);
     if (emu_exiting()) return; /* what is still queued when the process ends never happens */
     if (emu_operation_runs(queue, operation)) run(queue, operation);
     emu_operation_settle(queue, operation);

@@ -199,8 +199,10 @@ static CUresult make_usable(CUcontext context) {
  * stay. Where the wait fails the work may still come: the context stays as it is. Work that met an error does nothing
  * more, and the error goes with the context. */
 static CUresult take_down(CUcontext context) {
-    const CUresult code = emu_context_wait(context);
-    if (code != CUDA_SUCCESS && code != context->broken) return code;
+    do {
+        const CUresult code = emu_context_drain(context);
+        if (code != CUDA_SUCCESS) return code;
+    } while (emu_memory_running_wait(context)); /* of other contexts */
     emu_streams_forget(context);
     emu_events_forget(context);
     emu_memory_forget(context);

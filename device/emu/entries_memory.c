@@ -198,6 +198,8 @@ CUresult cuMemFreeHost(void *address) {
     if (code != CUDA_SUCCESS) return code;
     code = emu_context_wait(context);
     if (code != CUDA_SUCCESS) return emu_leave(code);
+    const struct emu_pinned *pinned = emu_host_find((uintptr_t)address);
+    if (pinned != NULL) emu_running_wait(pinned->start, pinned->bytes); /* of other contexts */
     charge_pinned(EMU_AT_cuMemFreeHost, address);
     return emu_leave(emu_host_free(address));
 }

@@ -103,7 +103,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
     const struct emu_operation call = {.kind = EMU_FUNCTION,
                                        .name = "host function",
                                        .alone_ns = emu_settings()->profile.host_function_ns,
-                                       .function = {function, argument}};
+                                       .function = {.run = function, .argument = argument}};
     struct emu_point point;
     return emu_leave(emu_queue_push(queue, &call, &point));
 }
@@ -141,7 +141,7 @@ CUresult weirEmuSubmit(const struct weir_emu_work *work, CUstream stream) {
                                          .accesses = work->accesses,
                                          .access_count = work->access_count,
                                          .described = work->accesses != NULL,
-                                         .function = {work->function, work->argument}};
+                                         .function = {.run = work->function, .argument = work->argument}};
     struct emu_point point;
     return emu_leave(emu_queue_push(queue, &kernel, &point));
 }

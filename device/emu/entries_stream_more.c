@@ -146,12 +146,13 @@ struct callback {
     CUstreamCallback function;
     CUstream stream;
     void *argument;
+    CUresult told;
 };
 
 static void call_back(void *argument) {
     const struct callback callback = *(struct callback *)argument;
     free(argument);
-    callback.function(callback.stream, CUDA_SUCCESS, callback.argument);
+    callback.function(callback.stream, callback.told, callback.argument);
 }
 
 /* As a host function, but not in capture. */
@@ -163,11 +164,11 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *a
     if (queue->capture != NULL) return emu_leave(emu_capture_refuse(queue));
     struct callback *callback = malloc(sizeof *callback);
     if (callback == NULL) return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    *callback = (struct callback){function, stream, argument};
+    *callback = (struct callback){function, stream, argument, CUDA_SUCCESS};
     const struct emu_operation call = {.kind = EMU_FUNCTION,
                                        .name = "stream callback",
                                        .alone_ns = emu_settings()->profile.host_function_ns,
-                                       .function = {call_back, callback}};
+                                       .function = {call_back, callback, &callback->told}};
     struct emu_point point;
     code = emu_queue_push(queue, &call, &point);
     if (code != CUDA_SUCCESS) free(callback);

@@ -8,6 +8,7 @@
 #include "device/emu/host.h"
 #include "device/emu/memory_inside.h"
 #include "device/emu/pool.h"
+#include "device/emu/queue.h"
 #include "device/emu/settings.h"
 #include "device/emu/watch.h"
 
@@ -344,8 +345,10 @@ enum emu_place emu_memory_place_rows(uintptr_t start, size_t bytes, size_t rows,
     enum emu_place place = emu_memory_place(start, span, write); /* mostly so, however many the rows are */
     if (place != EMU_PLACE_INVALID || span > UINTPTR_MAX - start) return place;
     for (size_t row = 0; row < rows; row++) {
-        place = emu_memory_place(start + row * pitch, bytes, write);
-        if (place != EMU_PLACE_DEVICE) return EMU_PLACE_INVALID;
+        const enum emu_place each = emu_memory_place(start + row * pitch, bytes, write);
+        const bool mixed = row > 0 && (each == EMU_PLACE_DEVICE) != (place == EMU_PLACE_DEVICE);
+        if (each == EMU_PLACE_INVALID || mixed) return EMU_PLACE_INVALID;
+        place = row == 0 || each == place ? each : EMU_PLACE_PAGEABLE;
     }
     return place;
 }
@@ -514,6 +517,15 @@ static bool is_idle(const struct reservation *reservation) {
     const struct reservation *each = reservation->plain.pool->idle;
     while (each != NULL && each != reservation) each = each->next_idle;
     return each != NULL;
+}
+
+bool emu_memory_running_wait(CUcontext context) {
+    for (size_t i = 0; i < reservations.count; i++) {
+        const struct reservation *reservation = (const struct reservation *)emu_ranges_item(&reservations, i);
+        if (reservation->plain.context != context) continue;
+        if (emu_running_wait(reservation->range.start, reservation->range.bytes)) return true;
+    }
+    return false;
 }
 
 /* What pools keep belongs to no context. */

@@ -41,6 +41,8 @@ void emu_memory_cancel_free(uintptr_t start);
 void emu_memory_finish_free(uintptr_t start, const char *entry);
 /* The context is gone: its plain allocations are freed. */
 void emu_memory_forget(CUcontext context);
+/* As emu_running_wait, for all plain memory of the context. */
+bool emu_memory_running_wait(CUcontext context);
 
 /* What its pool keeps of exactly that size is handed out again: false when there is none. */
 bool emu_memory_reuse(const struct emu_plain *plain, size_t bytes, uintptr_t *start);
@@ -66,7 +68,7 @@ size_t emu_memory_most_held(CUdevice device);
 CUdevice emu_memory_device(uintptr_t address);
 /* What lies at an address run. Device memory must be mapped, all of it, with the access that is needed. */
 enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write);
-/* What rows of so many bytes lie in, `pitch` apart: device memory may have anything between its rows. */
+/* What rows of so many bytes lie in, `pitch` apart; between them there may be anything, or nothing. */
 enum emu_place emu_memory_place_rows(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write);
 
 /* A run of addresses, and the bytes of the device's file that are mapped there; device -1: nothing is. */

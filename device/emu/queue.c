@@ -2,6 +2,7 @@
 #include "device/emu/queue.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,10 +77,16 @@ struct emu_point emu_queue_end(struct emu_queue *queue) {
 
 /* ---- the host waits --------------------------------------------------------------------------------------------- */
 
-CUresult emu_point_wait(struct emu_point point, struct emu_moment moment) {
+/* Whatever the work met. */
+static CUresult wait_passed(struct emu_point point, struct emu_moment moment) {
     const CUresult code = emu_clock->wait(point);
     if (code == CUDA_SUCCESS) emu_watch_host_saw(moment);
     emu_watch_drop(&moment);
+    return code;
+}
+
+CUresult emu_point_wait(struct emu_point point, struct emu_moment moment) {
+    const CUresult code = wait_passed(point, moment);
     return code == CUDA_SUCCESS && point.position > 0 ? point.queue->context->broken : code;
 }
 
@@ -91,7 +98,7 @@ struct end {
 };
 
 /* The ends are all read first: what is queued while this waits for one of them is not waited for. */
-CUresult emu_context_wait(CUcontext context) {
+CUresult emu_context_drain(CUcontext context) {
     size_t queues = 0, count = 0;
     for (struct emu_queue *queue = context->queues; queue != NULL; queue = queue->next) queues++;
     struct end *ends = calloc(queues + 1, sizeof *ends);
@@ -100,20 +107,23 @@ CUresult emu_context_wait(CUcontext context) {
         ends[count++] = (struct end){emu_queue_end(queue), emu_watch_now(queue)};
     CUresult code = CUDA_SUCCESS;
     for (size_t i = 0; i < count; i++) {
-        const CUresult each = emu_point_wait(ends[i].point, ends[i].moment);
+        const CUresult each = wait_passed(ends[i].point, ends[i].moment);
         if (each != CUDA_SUCCESS) code = each;
     }
     free(ends);
     return code;
 }
 
+CUresult emu_context_wait(CUcontext context) {
+    const CUresult code = emu_context_drain(context);
+    return code == CUDA_SUCCESS ? context->broken : code;
+}
+
 /* An error of one context's work is not another's. */
 CUresult emu_device_wait(CUdevice device) {
     CUresult code = CUDA_SUCCESS;
-    for (CUcontext context = emu_contexts(device); context != NULL && code == CUDA_SUCCESS; context = context->next) {
-        if (context->alive) code = emu_context_wait(context);
-        if (context->broken == code) code = CUDA_SUCCESS;
-    }
+    for (CUcontext context = emu_contexts(device); context != NULL && code == CUDA_SUCCESS; context = context->next)
+        if (context->alive) code = emu_context_drain(context);
     return code;
 }
 
@@ -141,9 +151,22 @@ static struct emu_queue *running_there(uintptr_t start, size_t bytes) {
     return NULL;
 }
 
-void emu_running_wait(uintptr_t start, size_t bytes) {
-    for (struct emu_queue *queue; (queue = running_there(start, bytes)) != NULL;)
+static unsigned takers; /* who waits there, and goes before what has not begun: a busy stream would never let it */
+static pthread_cond_t took = PTHREAD_COND_INITIALIZER;
+
+bool emu_running_wait(uintptr_t start, size_t bytes) {
+    struct emu_queue *queue = running_there(start, bytes);
+    if (queue == NULL) return false;
+    takers++;
+    for (; queue != NULL; queue = running_there(start, bytes))
         pthread_cond_wait(&queue->completed_more, emu_the_lock());
+    if (--takers == 0) pthread_cond_broadcast(&took);
+    return true;
+}
+
+void emu_takers_wait(const struct emu_operation *operation) {
+    if (operation->kind != EMU_COPY && operation->kind != EMU_SET) return;
+    while (takers > 0) pthread_cond_wait(&took, emu_the_lock());
 }
 
 /* ---- pushing ---------------------------------------------------------------------------------------------------- */
@@ -261,16 +284,21 @@ bool emu_operation_valid(const struct emu_operation *operation) {
 /* A GPU meets the hole while it works, and so tells it later, and for good. */
 static void break_context(const struct emu_queue *queue, const struct emu_operation *operation) {
     const bool copies = operation->kind == EMU_COPY;
+    char from[32] = "";
+    if (copies) snprintf(from, sizeof from, " from %p", operation->copy.from);
     queue->context->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
     weir__log(WEIR__LOG_ERROR,
-              "emulated driver: stream %u came to a %s at %p%s%p whose memory is gone since it was queued: every call "
+              "emulated driver: stream %u came to a %s at %p%s whose memory is gone since it was queued: every call "
               "of the context fails from here on (CUDA_ERROR_ILLEGAL_ADDRESS)",
-              queue->index, operation->name, copies ? operation->copy.to : operation->set.at, copies ? " from " : "",
-              copies ? operation->copy.from : NULL);
+              queue->index, operation->name, copies ? operation->copy.to : operation->set.at, from);
 }
 
 /* Memory without anything behind it has no bytes to copy or set. */
 bool emu_operation_runs(struct emu_queue *queue, const struct emu_operation *operation) {
+    if (operation->kind == EMU_FUNCTION && operation->function.told != NULL) {
+        *operation->function.told = queue->context->broken;
+        return true;
+    }
     if (queue->context->broken) return false;
     switch (operation->kind) {
     case EMU_COPY:

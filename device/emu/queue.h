@@ -64,7 +64,8 @@ struct emu_operation {
         struct {
             CUhostFn run; /* may be NULL: work that only takes time */
             void *argument;
-        } function; /* EMU_KERNEL and EMU_FUNCTION */
+            CUresult *told; /* of a stream callback: it runs whatever has become of its context, and is told so */
+        } function;         /* EMU_KERNEL and EMU_FUNCTION */
         struct {
             CUevent event;
             uint64_t sequence;
@@ -117,12 +118,16 @@ CUresult emu_point_wait(struct emu_point point, struct emu_moment moment);
 CUresult emu_queue_wait(struct emu_queue *queue);
 CUresult emu_context_wait(CUcontext context);
 CUresult emu_device_wait(CUdevice device);
+/* As emu_context_wait, and an error that the work met is none of the wait. */
+CUresult emu_context_drain(CUcontext context);
 /* Waits until no copy or set is running that touches the run of addresses: before memory is taken away, since what runs has
- * no lock. Lets go of the lock while it waits. */
-void emu_running_wait(uintptr_t start, size_t bytes);
+ * no lock. True: it had to, and let go of the lock meanwhile. */
+bool emu_running_wait(uintptr_t start, size_t bytes);
 
 /* For the clocks. The operation at the head of the queue, not completed yet. */
 struct emu_operation *emu_queue_head(struct emu_queue *queue);
+/* Before a copy or a set begins: lets those go first who are about to take memory away. */
+void emu_takers_wait(const struct emu_operation *operation);
 /* True when the memory of a copy or a set that was checked earlier is still there; all else is. */
 bool emu_operation_valid(const struct emu_operation *operation);
 /* Does what the operation says; without the lock. False of runs: there is nothing to do, or it can't be done, which the
