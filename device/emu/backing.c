@@ -299,15 +299,6 @@ void emu_backing_unmap(uintptr_t start, size_t bytes, unsigned splits) {
     mappings -= splits;
 }
 
-/* MS_ASYNC does nothing but look. */
-bool emu_backing_is_anything(uintptr_t start, size_t bytes) {
-    static uintptr_t page;
-    if (!emu_settings()->backed) return true;
-    if (page == 0) page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = start / page * page;
-    return msync((void *)begin, start + bytes - begin, MS_ASYNC) == 0;
-}
-
 void emu_backing_protect(uintptr_t start, size_t bytes, CUmemAccess_flags access) {
     if (!emu_settings()->backed) return;
     int protection = PROT_NONE;

@@ -24,8 +24,6 @@ void emu_backing_give(CUdevice device, size_t offset, size_t bytes);
  * mappings; nothing has changed. */
 bool emu_backing_map(uintptr_t start, size_t bytes, CUdevice device, int descriptor, size_t offset, unsigned splits);
 void emu_backing_unmap(uintptr_t start, size_t bytes, unsigned splits);
-/* False: the process has nothing at some of these addresses, such as those of device memory that it gave back. */
-bool emu_backing_is_anything(uintptr_t start, size_t bytes);
 void emu_backing_protect(uintptr_t start, size_t bytes, CUmemAccess_flags access);
 
 /* A descriptor by which another process can have the page; -1: there can't be one, which has been logged. */

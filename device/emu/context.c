@@ -195,6 +195,14 @@ static CUresult make_usable(CUcontext context) {
     return context->alive ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Other contexts may be copying from its memory or to it. True: the lock was let go of meanwhile. */
+static bool wait_for_others(CUcontext context) {
+    size_t bytes;
+    for (uintptr_t at = 0; (at = emu_memory_next_plain(context, at, &bytes)) != 0; at += bytes)
+        if (emu_running_wait(at, bytes)) return true;
+    return false;
+}
+
 /* Ends what the context owns, after its work. Physical pages and reservations are the device's and the process's, and
  * stay. Where the wait fails the work may still come: the context stays as it is. Work that met an error does nothing
  * more, and the error goes with the context. */
@@ -202,7 +210,7 @@ static CUresult take_down(CUcontext context) {
     do {
         const CUresult code = emu_context_drain(context);
         if (code != CUDA_SUCCESS) return code;
-    } while (emu_memory_running_wait(context)); /* of other contexts */
+    } while (wait_for_others(context));
     emu_streams_forget(context);
     emu_events_forget(context);
     emu_memory_forget(context);

@@ -8,7 +8,6 @@
 #include "device/emu/host.h"
 #include "device/emu/memory_inside.h"
 #include "device/emu/pool.h"
-#include "device/emu/queue.h"
 #include "device/emu/settings.h"
 #include "device/emu/watch.h"
 
@@ -336,7 +335,7 @@ enum emu_place emu_memory_place(uintptr_t start, size_t bytes, bool write) {
     const bool usable = reserved && accessible(start, bytes, needed);
     if (reserved) return usable ? EMU_PLACE_DEVICE : EMU_PLACE_INVALID;
     if (emu_host_pinned(start, bytes)) return EMU_PLACE_PINNED;
-    return emu_backing_is_anything(start, bytes) ? EMU_PLACE_PAGEABLE : EMU_PLACE_INVALID;
+    return !emu_settings()->backed || emu_host_exists(start, bytes) ? EMU_PLACE_PAGEABLE : EMU_PLACE_INVALID;
 }
 
 enum emu_place emu_memory_place_rows(uintptr_t start, size_t bytes, size_t rows, size_t pitch, bool write) {
@@ -519,13 +518,14 @@ static bool is_idle(const struct reservation *reservation) {
     return each != NULL;
 }
 
-bool emu_memory_running_wait(CUcontext context) {
-    for (size_t i = 0; i < reservations.count; i++) {
+uintptr_t emu_memory_next_plain(CUcontext context, uintptr_t from, size_t *bytes) {
+    for (size_t i = from > 0 ? emu_ranges_upto(&reservations, from - 1) : 0; i < reservations.count; i++) {
         const struct reservation *reservation = (const struct reservation *)emu_ranges_item(&reservations, i);
         if (reservation->plain.context != context) continue;
-        if (emu_running_wait(reservation->range.start, reservation->range.bytes)) return true;
+        *bytes = reservation->range.bytes;
+        return reservation->range.start;
     }
-    return false;
+    return 0;
 }
 
 /* What pools keep belongs to no context. */

@@ -41,8 +41,8 @@ void emu_memory_cancel_free(uintptr_t start);
 void emu_memory_finish_free(uintptr_t start, const char *entry);
 /* The context is gone: its plain allocations are freed. */
 void emu_memory_forget(CUcontext context);
-/* As emu_running_wait, for all plain memory of the context. */
-bool emu_memory_running_wait(CUcontext context);
+/* The context's first plain allocation that starts at an address or behind it; 0: there is none. */
+uintptr_t emu_memory_next_plain(CUcontext context, uintptr_t from, size_t *bytes);
 
 /* What its pool keeps of exactly that size is handed out again: false when there is none. */
 bool emu_memory_reuse(const struct emu_plain *plain, size_t bytes, uintptr_t *start);
