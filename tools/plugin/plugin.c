@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_TYPE_ATTRIBUTE = 2, DEVICE_MEMORY = 2 }; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE */
+/* CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+enum { MEMORY_TYPE_ATTRIBUTE = 2, DEVICE_MEMORY = 2, ORDINAL_ATTRIBUTE = 9 };
 
 static const char *const runtime_names[PLUGIN_RUNTIMES] = {"libcudart.so.13", "libcudart.so.12"};
 
@@ -126,13 +127,15 @@ void plugin_clear_errors(const struct plugin_calls *calls) {
         if (calls->clear_last_error[i] != NULL) calls->clear_last_error[i]();
 }
 
-static bool is_device_memory(const struct plugin_calls *calls, uintptr_t address) {
+static bool is_device_memory(const struct plugin_calls *calls, int ordinal, uintptr_t address) {
+    const CUdeviceptr at = (CUdeviceptr)address;
     unsigned type = 0;
-    return calls->attribute(&type, MEMORY_TYPE_ATTRIBUTE, (CUdeviceptr)address) == CUDA_SUCCESS &&
-           type == DEVICE_MEMORY;
+    int owner = -1;
+    return calls->attribute(&type, MEMORY_TYPE_ATTRIBUTE, at) == CUDA_SUCCESS && type == DEVICE_MEMORY &&
+           calls->attribute(&owner, ORDINAL_ATTRIBUTE, at) == CUDA_SUCCESS && owner == ordinal;
 }
 
-bool plugin_is_device_memory(const struct plugin_calls *calls, uintptr_t address, size_t bytes) {
+bool plugin_is_device_memory(const struct plugin_calls *calls, int ordinal, uintptr_t address, size_t bytes) {
     const uintptr_t last = address + bytes - 1;
-    return last >= address && is_device_memory(calls, address) && is_device_memory(calls, last);
+    return last >= address && is_device_memory(calls, ordinal, address) && is_device_memory(calls, ordinal, last);
 }

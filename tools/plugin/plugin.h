@@ -44,7 +44,7 @@ bool plugin_load(const struct weir__driver *driver, const char *library, const c
 
 /* After a request that was refused: the runtimes' last error is not the program's. */
 void plugin_clear_errors(const struct plugin_calls *calls);
-/* Whether all these bytes are memory of the device. */
-bool plugin_is_device_memory(const struct plugin_calls *calls, uintptr_t address, size_t bytes);
+/* Whether the first of these bytes and the last are memory of that device. */
+bool plugin_is_device_memory(const struct plugin_calls *calls, int ordinal, uintptr_t address, size_t bytes);
 
 #endif

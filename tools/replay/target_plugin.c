@@ -138,7 +138,7 @@ static enum weir_status refuse(struct run *run, const struct op *op) {
 
 static bool is_device_memory(struct run *run, const struct place *place) {
     run_charging(run, false);
-    const bool is = plugin_is_device_memory(&plugin_of(run)->calls, place->address, place->bytes);
+    const bool is = plugin_is_device_memory(&plugin_of(run)->calls, run->device->ordinal, place->address, place->bytes);
     run_charging(run, true);
     return is;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -81,7 +82,8 @@ bool worker_put(struct worker *worker, struct block *block, size_t alignment) {
     struct past other;
     const char *wrong = NULL;
     if (address % alignment != 0) wrong = "is not aligned";
-    if (!plugin_is_device_memory(&stress->target.calls, address, block->bytes)) wrong = "is not the device's memory";
+    if (!plugin_is_device_memory(&stress->target.calls, stress->target.ordinal, address, block->bytes))
+        wrong = "is not the device's memory";
     if (wrong != NULL) {
         faults_add(&stress->faults, FAULT_WRONG_ADDRESS, "block %" PRIu64 ", %zu bytes at 0x%" PRIxPTR ", %s",
                    block->number, block->bytes, address, wrong);
@@ -93,6 +95,15 @@ bool worker_put(struct worker *worker, struct block *block, size_t alignment) {
                " (%zu bytes at 0x%" PRIxPTR ", stream %" PRIu32 ") is live",
                block->number, block->bytes, address, block->home, other.number, other.bytes, other.address, other.home);
     return false;
+}
+
+static bool fill(struct worker *worker, const struct block *block, weir_stream stream) {
+    char what[120];
+    const enum weir_status status = contents_fill(&worker->stress->contents, block, stream);
+    if (status == WEIR_OK) return true;
+    snprintf(what, sizeof what, "a copy to block %" PRIu64 ", %zu bytes at 0x%" PRIxPTR " on stream %" PRIu32,
+             block->number, block->bytes, (uintptr_t)block->address, block->home);
+    return worker_good(worker, status, what);
 }
 
 bool worker_ask(struct worker *worker, const struct request *request, struct block **out) {
@@ -131,7 +142,7 @@ bool worker_ask(struct worker *worker, const struct request *request, struct blo
     if (!worker_put(worker, block, request->alignment != 0 ? request->alignment : stress->target.alignment))
         return true;
     *out = block;
-    return worker_good(worker, contents_fill(&stress->contents, block, asked.stream), "a copy to the device");
+    return fill(worker, block, asked.stream);
 }
 
 /* ---- frees and uses --------------------------------------------------------------------------------------------- */

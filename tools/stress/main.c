@@ -12,6 +12,7 @@
 
 #include "device/emulated.h"
 #include "device/standard.h"
+#include "ending.h"
 #include "report.h"
 
 enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */, MOST_WIDE = 200, END_SECONDS = 15 };
@@ -206,7 +207,6 @@ static void look_back(struct stress *stress, struct answer *answer) {
     struct weir_pool_stats stats = {.size = sizeof stats};
     if (answer->counts.allocs == 0 && answer->counts.refused > 0)
         faults_add(&stress->faults, FAULT_REFUSED, "no request was served: nothing has been tested");
-    weir_device_synchronize(stress->device); /* host functions free too */
     stress_ask_watch(stress);
     if (stress->target.pool == NULL || weir_pool_get_stats(stress->target.pool, &stats) != WEIR_OK) return;
     answer->peak_held_bytes = stats.peak_held_bytes;
@@ -227,7 +227,7 @@ static _Noreturn void give_up(struct stress *stress, struct answer *answer, cons
     gather(answer, workers);
     put_answer(answer);
     fflush(stdout);
-    _exit(EXIT_FAILURE);
+    ending_now(EXIT_FAILURE);
 }
 
 static bool start(struct stress *stress, struct worker *workers) {
@@ -244,29 +244,12 @@ static void run_threads(struct stress *stress, struct answer *answer, struct wor
     const uint64_t begin = weir__device_now_ns(stress->device);
     if (stress->options->duration_ns > 0) stress->end_ns = begin + stress->options->duration_ns;
     if (stress->takes_turns) weir__thread_end(stress->device); /* this thread waits by other means */
-    if (!start(stress, workers)) _exit(EXIT_FAILURE);
+    if (!start(stress, workers)) ending_now(EXIT_FAILURE);
     const bool ended = watch_over(stress);
     answer->seconds = (double)(weir__device_now_ns(stress->device) - begin) / 1e9;
     if (!ended) give_up(stress, answer, workers);
     for (unsigned i = 0; i < stress->options->threads; i++) pthread_join(workers[i].thread, NULL);
     if (stress->takes_turns) weir__thread_begin(stress->device, "main", 1);
-}
-
-/* A library that ends the process must not make that look like an answer. */
-static bool running;
-static void ended_from_within(void) {
-    if (!running) return;
-    fputs("weir-stress: the process was ended while the run went on: there is no answer\n", stderr);
-    _exit(EXIT_FAILURE);
-}
-
-/* Once for each thread that may end the process: of two that do so at once, the second goes on behind the handlers that the
- * first has begun. */
-static bool hear_of_the_end(unsigned threads) {
-    bool heard = true;
-    for (unsigned i = 0; i <= threads && heard; i++)
-        heard = atexit(ended_from_within) == 0 && at_quick_exit(ended_from_within) == 0;
-    return heard;
 }
 
 static bool open_workers(struct stress *stress, struct worker *workers) {
@@ -286,6 +269,8 @@ static int run(struct stress *stress, struct answer *answer) {
         gather(answer, workers);
         look_back(stress, answer);
         status = put_answer(answer) && atomic_load(&stress->faults.count) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        /* what a library does, or waits for, when all ends is not what is tested */
+        if (stress->target.pool == NULL) ending_now(weir__end_standard("weir-stress", status));
     } else {
         say(weir_last_error()->message, EXIT_FAILURE);
     }
@@ -313,7 +298,7 @@ static int stress_device(struct options *options) {
     char why[512];
     bool bad_input = false;
     faults_open(&stress.faults, options->most_faults);
-    running = hear_of_the_end(options->threads);
+    ending_guard(options->threads);
     const enum weir_status opened = open_device(&stress, &answer);
     int status = EXIT_FAILURE;
     if (opened != WEIR_OK) {
@@ -329,7 +314,7 @@ static int stress_device(struct options *options) {
         answer.usable_bytes = stress.target.usable_bytes;
         status = run(&stress, &answer);
     }
-    running = false;
+    ending_allow();
     target_close(&stress.target);
     live_close(stress.live);
     weir_device_close(stress.device);

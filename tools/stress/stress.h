@@ -5,7 +5,7 @@
  * main.c the run    options.c what is asked    laws.c sizes    patterns.c what a thread does next    worker.c a thread
  * calls.c its requests, frees and uses    extras.c what weir's pool alone has: extras_blocks.c, extras_pools.c, extras_graphs.c
  * target.c the allocator    live.c blocks by address    contents.c what is in them    faults.c what was found
- * histogram.c times    report.c the answer */
+ * histogram.c times    report.c the answer    ending.c ends that nobody awaits */
 #ifndef WEIR_STRESS_STRESS_H
 #define WEIR_STRESS_STRESS_H
 
@@ -44,7 +44,8 @@ struct stress {
     atomic_uint_fast64_t limits; /* times that the pool's limit was lowered or put back: odd while it is lower */
     atomic_int captures; /* streams that capture; below 0: pools that are being destroyed, which may not be then */
     atomic_uint_fast64_t operations;
-    atomic_bool over; /* no thread goes on */
+    atomic_bool over;    /* no thread goes on */
+    atomic_uint cleaned; /* threads that have freed all */
     atomic_uint ended;
     bool takes_turns; /* the virtual clock */
     bool watched;

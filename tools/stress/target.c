@@ -64,12 +64,28 @@ static struct weir_pool *pool_of(const struct target *target, struct weir_pool *
     return pool != NULL ? pool : target->pool;
 }
 
+static CUcontext context_now(const struct target *target) {
+    CUcontext now = NULL;
+    target->device->driver->context_current(&now);
+    return now;
+}
+
+/* The thread's current context is its caller's, as the current device is. */
+static enum weir_status look_after(const struct target *target, CUcontext before, const char *function) {
+    if (context_now(target) == before) return WEIR_OK;
+    return weir__fail(WEIR_INVALID, 0, NULL,
+                      "the library's %s function left another context current on its thread than it found (as "
+                      "cudaSetDevice, cuCtxPushCurrent and cuCtxPopCurrent do)",
+                      function);
+}
+
 enum weir_status target_alloc(const struct target *target, const struct target_request *request, void **out) {
     if (target->pool != NULL) return alloc_from(pool_of(target, request->pool), request, out);
+    const CUcontext context = context_now(target);
     *out = target->calls.alloc((ssize_t)request->bytes, target->ordinal, request->stream);
-    if (*out != NULL) return WEIR_OK;
-    plugin_clear_errors(&target->calls);
-    return WEIR_OUT_OF_MEMORY;
+    if (*out == NULL) plugin_clear_errors(&target->calls);
+    const enum weir_status after = look_after(target, context, "allocation");
+    return after == WEIR_OK && *out == NULL ? WEIR_OUT_OF_MEMORY : after;
 }
 
 enum weir_status target_free(const struct target *target, struct weir_pool *pool, void *block, size_t bytes,
@@ -78,15 +94,17 @@ enum weir_status target_free(const struct target *target, struct weir_pool *pool
     if (pool != NULL && way == TARGET_ANY) return weir_pool_free_any(pool, block);
     if (pool != NULL && way == TARGET_EVENT) return weir_pool_free_after(pool, block, event);
     if (pool != NULL) return weir_pool_free(pool, block, stream);
+    const CUcontext context = context_now(target);
     target->calls.free(block, (ssize_t)bytes, target->ordinal, stream);
-    return WEIR_OK;
+    return look_after(target, context, "free");
 }
 
 enum weir_status target_use(const struct target *target, struct weir_pool *pool, void *block, weir_stream stream) {
     pool = pool_of(target, pool);
     if (pool != NULL) return weir_pool_note(pool, block, stream);
+    const CUcontext context = context_now(target);
     target->calls.use(block, stream);
-    return WEIR_OK;
+    return look_after(target, context, "use");
 }
 
 enum weir_status target_trim(const struct target *target) {

@@ -157,6 +157,8 @@ static void take_part(struct worker *worker) {
     work(worker);
     extras_end(worker);
     clean_up(worker);
+    /* The last one, since none may capture. Host functions free too; and here it is seen that work hangs. */
+    if (atomic_fetch_add(&stress->cleaned, 1) + 1 == stress->options->threads) weir_device_synchronize(stress->device);
     stress->device->driver->context_pop(&none);
     if (stress->takes_turns) weir__thread_end(stress->device);
 }

@@ -57,13 +57,32 @@ found faults off gone "$stress" --allocator "$library" $long
 # A library that never gives a block has not been tested; nor has one that ends the process.
 # shellcheck disable=SC2086
 found refused off nothing "$stress" --allocator "$library" $short
-got=0
+# ended PLANT STATUS SAID
+ended() {
+    got=0
+    # shellcheck disable=SC2086
+    WEIR_EMU=watch:off PLANT=$1 "$stress" --allocator "$library" $short --json="$said" 2>"$said.words" || got=$?
+    if [ $got -ne "$2" ] || [ -s "$said" ] || ! grep -q "$3 while the run went on: there is no answer" "$said.words"; then
+        echo "$1: ended with $got: $(cat "$said.words" "$said")"
+        status=1
+    fi
+}
+ended exit 1 "the process was ended"
+ended leave 1 "the process was ended"
+ended crash 134 SIGABRT
+# What a library leaves undone when all threads are through, or does when it is unloaded.
 # shellcheck disable=SC2086
-WEIR_EMU=watch:off PLANT=exit "$stress" --allocator "$library" $short --json="$said" 2>"$said.words" || got=$?
-if [ $got -ne 1 ] || [ -s "$said" ] || ! grep -q 'there is no answer' "$said.words"; then
-    echo "exit: ended with $got: $(cat "$said.words" "$said")"
-    status=1
-fi
+found stuck off late timeout -s KILL 60 "$stress" --allocator "${library%:*}" $short --stuck 1s
+# shellcheck disable=SC2086
+found none off linger timeout -s KILL 60 "$stress" --allocator "$library" $short
+# shellcheck disable=SC2086
+found wrong_address off,devices:2 other "$stress" --allocator "$library" $long
+# shellcheck disable=SC2086
+found failed off,devices:2 context "$stress" --allocator "$library" $long
+grep -q "left another context current" "$said" || { echo "context: $(cat "$said")"; status=1; }
+# shellcheck disable=SC2086
+found failed off shut "$stress" --allocator "$library" $long
+grep -q "a copy to block [0-9]*, [0-9]* bytes at 0x" "$said" || { echo "shut: $(cat "$said")"; status=1; }
 # A library without a use function: other streams' uses are waited for.
 # shellcheck disable=SC2086
 found none on none "$stress" --allocator "${library%:*}" $short
