@@ -39,11 +39,21 @@ void contents_close(struct contents *contents) {
 
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
+static void pass(void *argument) { (void)argument; }
+
+static enum weir_status tell_of(const struct contents *contents, const struct block *block, bool write,
+                                weir_stream stream) {
+    const struct weir_access access = {block->address, block->bytes, write};
+    const struct weir_work work = {
+        .name = write ? "fill" : "look", .run = pass, .accesses = &access, .access_count = 1};
+    return contents->told ? weir_device_submit(contents->device, &work, stream) : WEIR_OK;
+}
+
 /* From the host up to the end of a piece, then the whole pieces that are there double. */
 enum weir_status contents_fill_rest(const struct contents *contents, const struct block *block, size_t from,
                                     weir_stream stream) {
     enum weir_status status = WEIR_OK;
-    if (contents->pattern == NULL) return WEIR_OK;
+    if (contents->pattern == NULL) return tell_of(contents, block, true, stream);
     while (status == WEIR_OK && from < block->bytes) {
         const size_t within = from % CONTENTS_PIECE, rest = block->bytes - from;
         const bool whole = from > 0 && within == 0;
@@ -171,7 +181,7 @@ enum weir_status checker_look(struct checker *checker, const struct block *block
     const size_t pieces = (block->bytes + CONTENTS_PIECE - 1) / CONTENTS_PIECE;
     const bool all = contents->check == CONTENTS_FULL || pieces <= CONTENTS_SAMPLES;
     enum weir_status status = WEIR_OK;
-    if (contents->pattern == NULL) return WEIR_OK;
+    if (contents->pattern == NULL) return tell_of(contents, block, false, stream);
     for (size_t i = 0; i < (all ? pieces : CONTENTS_SAMPLES) && status == WEIR_OK; i++)
         status = look_at(checker, block, all ? i : sampled(checker, pieces, i), stream, number);
     return status;

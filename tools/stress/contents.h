@@ -28,6 +28,7 @@ struct contents {
     struct live *live;
     unsigned char *pattern; /* pinned; NULL: nothing is filled and compared */
     enum contents_check check;
+    bool told; /* without a pattern the watch is told that blocks are written and read, which they are not */
 };
 
 /* A copy under way. */

@@ -94,6 +94,7 @@ static enum weir_status open_rest(struct stress *stress, const struct answer *an
     stress->contents = (struct contents){.device = stress->device,
                                          .faults = &stress->faults,
                                          .live = stress->live,
+                                         .told = stress->watched && stress->target.pool == NULL,
                                          .check = answer->backed ? options->check : CONTENTS_NONE};
     return contents_open(&stress->contents, options->seed) ? WEIR_OK : weir_last_error()->status;
 }

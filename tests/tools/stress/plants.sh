@@ -51,6 +51,12 @@ done
 # shellcheck disable=SC2086
 found watch on early "$planted" $long --check none
 # shellcheck disable=SC2086
+found watch on early "$stress" --allocator "$library" $long --check none
+# shellcheck disable=SC2086
+found watch on,memory:unbacked early "$stress" --allocator "$library" $long
+# shellcheck disable=SC2086
+found none on,memory:unbacked none "$stress" --allocator "$library" $short
+# shellcheck disable=SC2086
 found wrong_address off host "$stress" --allocator "$library" $long
 # shellcheck disable=SC2086
 found faults off gone "$stress" --allocator "$library" $long
