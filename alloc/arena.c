@@ -119,12 +119,18 @@ static bool is_unnamed(const struct weir__order *order, const struct weir__exten
     return order->any != WEIR__SLOT_NONE && bears(extent, order->any, order);
 }
 
+/* Nobody may have it before a capture ends. */
+static bool is_for_a_capture(const struct weir__order *order, const struct weir__extent *extent) {
+    return !weir__order_extent_can_be_waited_for(order, extent);
+}
+
 /* True for neighbours that are best as one: the same streams still hold both back, or one is small. Large ones that different
  * streams used stay apart until they are complete; else what one stream may use would wait for another one's work beside it. What
- * was freed without a stream, however small, would hold its neighbour back for all. */
+ * was freed without a stream, or waits for a capture's end, would hold its neighbour back for all, however small. */
 static bool are_best_as_one(const struct weir_pool *pool, const struct weir__extent *a, const struct weir__extent *b) {
     const size_t small = pool->held_bytes / SMALL_PART;
     if (a->fixed != b->fixed || is_unnamed(&pool->order, a) != is_unnamed(&pool->order, b)) return false;
+    if (is_for_a_capture(&pool->order, a) != is_for_a_capture(&pool->order, b)) return false;
     return a->bytes < small || b->bytes < small || (all_borne(a, b, &pool->order) && all_borne(b, a, &pool->order));
 }
 

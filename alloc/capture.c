@@ -56,6 +56,11 @@ bool weir__capture_quiet_begin(void) {
     return !weir__capture_heard();
 }
 
+bool weir__capture_none_comes_begin(void) {
+    pthread_rwlock_rdlock(&beginning);
+    return __atomic_load_n(&heard, __ATOMIC_ACQUIRE) == 0;
+}
+
 void weir__capture_quiet_end(void) { pthread_rwlock_unlock(&beginning); }
 
 /* ---- what is captured ------------------------------------------------------------------------------------------- */

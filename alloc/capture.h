@@ -11,7 +11,8 @@
  * recorded or asked there. Calls that only change memory, and looks at events, are no part of a stream's work, but some
  * capture modes forbid them: weir__device_enter relaxes the thread's mode.
  *
- * heard     of other captures those that the preloaded library has seen begin, and not end
+ * heard     of other captures those that the preloaded library has seen begin, and not end; and those for which PyTorch has begun a pool
+ *           of which nothing has been asked yet
  *
  * Lock. The list of captured streams has its own, taken inside any other; of the driver only whether a stream captures is
  * asked inside it. What begins a capture waits for marks of a context that are being recorded, which are the one driver call under a
@@ -31,7 +32,7 @@ bool weir__is_captured(weir_stream stream);
 extern unsigned weir__captured; /* atomic: how many are */
 static inline bool weir__captures_any(void) { return __atomic_load_n(&weir__captured, __ATOMIC_ACQUIRE) > 0; }
 
-/* Captures that others begin, or are about to, and end: who hears of them (the preloaded library) adds 1, and -1. `device`: one
+/* Captures that others begin, or are about to, and end: who hears of them adds 1, and -1. `device`: one
  * that has a pool, NULL where there is none. */
 WEIR_API void weir__capture_hear(struct weir_device *device, int change);
 /* True while any capture is open of those between begin and end, or heard of so. */
@@ -39,6 +40,8 @@ WEIR_API bool weir__capture_heard(void);
 /* Between the two none of those begins. begin: false when one is open; end: also after false. */
 WEIR_API bool weir__capture_quiet_begin(void);
 WEIR_API void weir__capture_quiet_end(void);
+/* As quiet_begin, and false only for those that were heard of: the streams of the others are known. */
+bool weir__capture_none_comes_begin(void);
 
 /* *pool becomes the pool that serves requests on a stream, of which `call` is one. Fails: WEIR_NOT_SUPPORTED for a stream
  * that captures without weir_pool_capture_begin, and for a graph's pool otherwise; the capture goes on. */

@@ -291,6 +291,9 @@ static enum weir_status record(struct weir_device *device, struct weir__mark *ma
         status = record_context(device, mark->event);
     else if (status == WEIR_OK)
         status = weir__device_check(device, device->driver->event_record(mark->event, stream), "cuEventRecord");
+    /* Another thread may have begun a capture of it meanwhile: then the event may be the capture's, and a look at it would spoil
+     * that; the record did not. */
+    if (status == WEIR_OK && stream != WEIR__ANY_STREAM && captures(device->driver, stream)) status = fail_captured();
     weir__device_leave(device);
     return status;
 }
@@ -566,15 +569,24 @@ static bool poll(struct weir__order *order, const char *site) {
 bool weir__order_poll(struct weir__order *order) { return poll(order, WEIR__SITE_MARK_PASSED); }
 bool weir__order_poll_waited(struct weir__order *order) { return poll(order, WEIR__SITE_HOST_WAIT); }
 
+/* A capture that began between the two questions would be spoilt by the second. */
+static bool stream_is_empty(const struct weir__order *order, weir_stream stream) {
+    const bool may_ask =
+        weir__capture_none_comes_begin() && !weir__is_captured(stream) && !captures(order->device->driver, stream);
+    const bool empty =
+        may_ask && weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream) == CUDA_SUCCESS;
+    weir__capture_quiet_end();
+    return empty;
+}
+
 /* An empty stream has passed every tag so far; what is freed from now on must not look as if it had been, so the tick moves
  * first. */
 static bool query_stream(struct weir__order *order, struct weir__slot *slot) {
     weir_stream stream = weir__order_handle(order, slot->number, false);
     const unsigned frees = weir__slot_frees(slot);
     if (stream == WEIR__ANY_STREAM || frees == 0) return false;
-    if (weir__is_captured(stream) || captures(order->device->driver, stream)) return false;
     const uint64_t tick = next_tick(slot);
-    if (weir__wait_stream_query(order->device, WEIR__SITE_STREAM_PASSED, stream) != CUDA_SUCCESS) return false;
+    if (!stream_is_empty(order, stream)) return false;
     weir__slot_count_frees(slot, 0 - frees);
     slot->bytes_since_mark = 0;
     set_complete(slot, tick);

@@ -16,6 +16,7 @@ struct torch_pool {
     void (*drop)(void *self);
     void *self;
     bool capturing;
+    bool expected; /* a capture for it may be about to begin: nothing has been asked of it since it was opened */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* outside any pool's */
@@ -24,11 +25,16 @@ unsigned weir__torch_pools_open, weir__torch_pools_left;
 
 /* In a child after a fork the lock may be another's for ever, and nothing is to be done; nor in a host function, for which another
  * thread may wait under the lock. */
+static bool may_lock(void) { return !weir__forked() && !weir__in_host_function(); }
+
 static bool lock_pools(void) {
-    if (weir__forked() || weir__in_host_function()) return false;
+    if (!may_lock()) return false;
     pthread_mutex_lock(&lock);
     return true;
 }
+
+/* Needs: not the lock. */
+static void expect_capture(int device, int change) { weir__capture_hear(weir__process_device_made(device), change); }
 
 static struct torch_pool **find(int device, struct weir_torch_pool id) {
     struct torch_pool **link = &first;
@@ -121,29 +127,35 @@ static struct torch_pool *find_or_add(int device, struct weir_torch_pool id) {
 struct dropped {
     void (*drop)(void *self);
     void *self;
+    int device;
+    bool expected;
 };
 
 static struct dropped close_pool(struct torch_pool *at) {
     const bool was = is_open(at);
-    const struct dropped dropped = {at->filter != NULL ? at->drop : NULL, at->self};
+    const struct dropped dropped = {at->filter != NULL ? at->drop : NULL, at->self, at->device, at->expected};
     at->filter = NULL;
+    at->expected = false;
     count(at, was);
     return dropped;
 }
 
 static void unlock_and_drop(struct dropped dropped) {
     pthread_mutex_unlock(&lock);
+    if (dropped.expected) expect_capture(dropped.device, -1);
     if (dropped.drop != NULL) dropped.drop(dropped.self);
 }
 
 void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_filter *filter, void (*drop)(void *self),
                            void *self) {
-    if (!lock_pools()) {
+    if (!may_lock()) {
         if (drop != NULL) drop(self);
         return;
     }
+    expect_capture(device, 1);
+    pthread_mutex_lock(&lock);
     sweep();
-    struct dropped dropped = {drop, self};
+    struct dropped dropped = {drop, self, device, true};
     struct torch_pool *at = filter == NULL ? NULL : find_or_add(device, id);
     if (at != NULL) {
         dropped = close_pool(at);
@@ -152,6 +164,7 @@ void weir_torch_begin_pool(int device, struct weir_torch_pool id, weir_torch_fil
         at->filter = filter;
         at->drop = drop;
         at->self = self;
+        at->expected = true;
         count(at, was);
     } else {
         weir__log(WEIR__LOG_ERROR, "weir_torch_begin_pool: no filter, or no host memory: a capture will be refused");
@@ -200,5 +213,8 @@ void weir__torch_pools_join(struct weir_pool *pool, int device, weir_stream stre
     while (at != NULL && (at->filter == NULL || at->device != device || !at->filter(at->self, stream))) at = at->next;
     if (at != NULL && !weir__is_captured(stream) && captures(pool, stream))
         weir__face_ok("weir_torch_alloc", join(at, pool, stream));
+    const bool expected = at != NULL && at->expected;
+    if (expected) at->expected = false;
     pthread_mutex_unlock(&lock);
+    if (expected) expect_capture(device, -1);
 }

@@ -392,6 +392,57 @@ static void another_thread_allocates_meanwhile(void **state) {
     with_capture_modes(allocate_meanwhile);
 }
 
+/* One is small: it would be one with its neighbours, and hold them back. */
+static void what_waits_for_a_capture_holds_no_neighbour_back(void **state) {
+    (void)state;
+    enum { PART = 450 };
+    struct scene scene = open_scene(2 * PART + 100);
+    const size_t bytes[3] = {PART * PAGE, UNKEPT * PAGE, PART * PAGE};
+    void *parts[3], *p[2];
+    for (int i = 0; i < 3; i++) parts[i] = alloc(scene.pool, bytes[i], scene.other);
+    begin(&scene, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    capture_work(&scene, p);
+    OK(weir_pool_note(scene.pool, parts[1], scene.stream));
+    for (int i = 0; i < 3; i++) OK(weir_pool_free(scene.pool, parts[i], scene.other));
+    for (int i = 0; i < 3; i += 2) parts[i] = alloc(scene.pool, bytes[i], scene.other);
+    graph_exec exec = end(&scene);
+    launch(&scene, exec);
+    for (int i = 0; i < 3; i += 2) OK(weir_pool_free(scene.pool, parts[i], scene.other));
+    void *all = alloc(scene.pool, 2 * PART * PAGE, scene.other); /* they are one when it is over */
+    OK(weir_pool_free(scene.pool, all, scene.other));
+    destroy_graph(exec);
+    close_scene(&scene);
+}
+
+static const struct weir__driver *real;
+static weir_stream racing; /* a capture of it begins between a look whether it captures and a record */
+
+static CUresult record_in_a_capture(CUevent event, CUstream stream) {
+    if (stream == racing && racing != NULL) {
+        racing = NULL;
+        begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    }
+    return real->event_record(event, stream);
+}
+
+static void a_capture_that_begins_before_a_mark_is_recorded_stays_whole(void **state) {
+    (void)state;
+    struct scene scene = open_scene(PAGES);
+    real = test_device()->driver;
+    struct weir__driver late = *real;
+    late.event_record = record_in_a_capture;
+    racing = scene.stream;
+    test_device()->driver = &late;
+    for (int i = 0; racing != NULL && i < 4 * MANY; i++)
+        OK(weir_pool_free(scene.pool, alloc(scene.pool, UNKEPT * PAGE, scene.stream), scene.stream));
+    test_device()->driver = real;
+    assert_null(racing);
+    work_beside(scene.pool, scene.other);
+    assert_true(captures_well(scene.stream));
+    destroy_graph(end_capture(scene.stream));
+    close_scene(&scene);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_streams_go_on_beside_a_capture),
@@ -404,6 +455,8 @@ int main(void) {
         cmocka_unit_test(memory_is_reused_in_one_capture_on_one_stream_alone),
         cmocka_unit_test(what_makes_no_sense_leaves_the_capture_intact),
         cmocka_unit_test(another_thread_allocates_meanwhile),
+        cmocka_unit_test(what_waits_for_a_capture_holds_no_neighbour_back),
+        cmocka_unit_test(a_capture_that_begins_before_a_mark_is_recorded_stays_whole),
     };
     return cmocka_run_group_tests_name("capture", tests, load_graphs, NULL);
 }

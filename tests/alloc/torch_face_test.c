@@ -442,6 +442,51 @@ static void a_child_is_refused_and_does_not_hang(void **state) {
     finish(0);
 }
 
+/* ---- captures to come -------------------------------------------------------------------------------------------- */
+
+static const struct weir__driver *real;
+static int queries;
+
+static CUresult count_query(CUstream stream) {
+    queries++;
+    return real->stream_query(stream);
+}
+
+/* What one stream has given back another one gets, and is it idle? Gives: how often that was asked of a stream. */
+static int hand_over(void) {
+    const ssize_t all = (ssize_t)stats_of(pool_of(0)).limit_bytes;
+    queries = 0;
+    weir_torch_free(weir_torch_alloc(UNIT, 0, s2), UNIT, 0, s2); /* too little for a mark */
+    weir_torch_free(weir_torch_alloc(all, 0, s1), all, 0, s1);
+    return queries;
+}
+
+/* It may begin between a look whether the stream captures and the question, which would spoil it. */
+static void no_stream_is_asked_while_a_capture_may_be_about_to_begin(void **state) {
+    (void)state;
+    struct filter never = {.stream = NULL}, its = {.stream = s1};
+    hand_over();
+    struct weir_device *device = pool_of(0)->device;
+    real = device->driver;
+    static struct weir__driver counting;
+    counting = *real;
+    counting.stream_query = count_query;
+    device->driver = &counting;
+    assert_true(hand_over() > 0);
+    weir_torch_begin_pool(0, id, is_its, drop, &never);
+    assert_int_equal(hand_over(), 0);
+    weir_torch_end_pool(0, id);
+    assert_true(hand_over() > 0);
+    weir_torch_begin_pool(0, id, is_its, drop, &its); /* for no capture, as the first request shows */
+    weir_torch_free(weir_torch_alloc(UNIT, 0, s1), UNIT, 0, s1);
+    assert_true(hand_over() > 0);
+    weir_torch_end_pool(0, id);
+    weir_torch_release_pool(0, id);
+    weir_torch_release_pool(0, id);
+    device->driver = real;
+    finish(0);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, TURNS = 300 };
@@ -451,7 +496,10 @@ static void *allocate_and_free(void *argument) {
     for (int i = 0; i < TURNS; i++) {
         const ssize_t bytes = 1 + i % 7 * UNIT;
         void *block = weir_torch_alloc(bytes, 0, stream);
-        if (block == NULL) return argument;
+        if (block == NULL) {
+            print_message("%s\n", weir_last_error()->message);
+            return argument;
+        }
         queue_fill(stream, block, (size_t)bytes, 1);
         if (i % 5 == 0) weir_torch_record_stream(block, s1);
         weir_torch_free(block, bytes, 0, stream);
@@ -508,6 +556,7 @@ int main(void) {
         cmocka_unit_test(a_reset_takes_the_memory_of_live_graphs_with_it),
         cmocka_unit_test(a_reset_before_the_end_of_a_capture_is_heard_of_harms_no_later_one),
         cmocka_unit_test(a_child_is_refused_and_does_not_hang),
+        cmocka_unit_test(no_stream_is_asked_while_a_capture_may_be_about_to_begin),
         cmocka_unit_test(every_call_may_come_from_any_thread),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
