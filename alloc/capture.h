@@ -15,8 +15,8 @@
  *           of which nothing has been asked yet
  *
  * Lock. The list of captured streams has its own, taken inside any other; of the driver only whether a stream captures is
- * asked inside it. What begins a capture waits for marks of a context that are being recorded, which are the one driver call under a
- * lock of this file's (quiet). */
+ * asked inside it. What begins a capture waits for marks of a context that are being recorded, and for questions whether a stream is
+ * empty: those are the driver calls under a lock of this file's (quiet). */
 #ifndef WEIR_ALLOC_CAPTURE_H
 #define WEIR_ALLOC_CAPTURE_H
 
@@ -32,15 +32,15 @@ bool weir__is_captured(weir_stream stream);
 extern unsigned weir__captured; /* atomic: how many are */
 static inline bool weir__captures_any(void) { return __atomic_load_n(&weir__captured, __ATOMIC_ACQUIRE) > 0; }
 
-/* Captures that others begin, or are about to, and end: who hears of them adds 1, and -1. `device`: one
- * that has a pool, NULL where there is none. */
+/* Captures that others begin, or are about to, and end: who hears of them adds 1, and -1. `device`: one that has a pool, NULL
+ * where there is none. */
 WEIR_API void weir__capture_hear(struct weir_device *device, int change);
 /* True while any capture is open of those between begin and end, or heard of so. */
 WEIR_API bool weir__capture_heard(void);
 /* Between the two none of those begins. begin: false when one is open; end: also after false. */
 WEIR_API bool weir__capture_quiet_begin(void);
 WEIR_API void weir__capture_quiet_end(void);
-/* As quiet_begin, and false only for those that were heard of: the streams of the others are known. */
+/* As quiet_begin, with the same end; false only for those that were heard of: the streams of the others are known. */
 bool weir__capture_none_comes_begin(void);
 
 /* *pool becomes the pool that serves requests on a stream, of which `call` is one. Fails: WEIR_NOT_SUPPORTED for a stream

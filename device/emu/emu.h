@@ -77,7 +77,7 @@ void emu_charge_call(enum emu_entry entry, size_t bytes);
 struct CUctx_st {
     bool alive;
     bool primary;
-    CUresult broken; /* what every call answers since its work met an error, which does nothing any more; 0: none has */
+    CUresult broken; /* what calls answer since its work met an error, and does nothing any more; 0: none has */
     CUdevice device;
     unsigned retained; /* a primary one: by cuDevicePrimaryCtxRetain; a reset keeps it */
     unsigned flags;
