@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@
 enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */, MOST_WIDE = 200, END_SECONDS = 15 };
 #define AGAIN_NS UINT64_C(500000000)
 
-static volatile sig_atomic_t interrupted;
-static volatile uint64_t interrupted_ns;
+static atomic_uint_fast64_t interrupted_ns; /* 0: it has not been; any thread may be the one that takes a signal */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -30,12 +30,13 @@ static uint64_t now_ns(void) {
 /* Who asks again ends the program; but a signal may come twice at once, as to a process and to its group. */
 static void interrupt(int number) {
     const uint64_t ns = now_ns();
-    if (interrupted == 0) interrupted_ns = ns;
-    interrupted = 1;
-    if (ns < interrupted_ns + AGAIN_NS) return;
+    uint_fast64_t first = 0;
+    if (atomic_compare_exchange_strong(&interrupted_ns, &first, ns) || ns < first + AGAIN_NS) return;
     signal(number, SIG_DFL);
     raise(number);
 }
+
+static bool is_interrupted(void) { return atomic_load(&interrupted_ns) != 0; }
 
 static void heed(int number) {
     if (signal(number, interrupt) == SIG_IGN) signal(number, SIG_IGN); /* as a shell's jobs in the background are */
@@ -136,8 +137,8 @@ static bool watch_over(struct stress *stress) {
         const uint64_t made = atomic_load(&stress->operations);
         still = made == before ? still + 1 : 0;
         before = made;
-        if (interrupted) atomic_store(&stress->over, true);
-        if (interrupted && patience > TICKS * END_SECONDS) patience = TICKS * END_SECONDS;
+        if (is_interrupted()) atomic_store(&stress->over, true);
+        if (is_interrupted() && patience > TICKS * END_SECONDS) patience = TICKS * END_SECONDS;
         if (shown && ticks % (TICKS / 2) == 0) put_progress(stress, ticks);
         if (still >= patience) return false;
         tick();
@@ -172,7 +173,7 @@ static void gather(struct answer *answer, const struct worker *workers) {
     }
     answer->operations = atomic_load(&stress->operations);
     answer->peak_bytes = live_peak_bytes(stress->live);
-    answer->interrupted = interrupted != 0;
+    answer->interrupted = is_interrupted();
 }
 
 /* The file of another run's answer must not stand for this one, however it ends. */
@@ -223,8 +224,8 @@ static void look_back(struct stress *stress, struct answer *answer) {
 /* The threads can't be ended: what is known is told, and the process ends. */
 static _Noreturn void give_up(struct stress *stress, struct answer *answer, const struct worker *workers) {
     faults_add(&stress->faults, FAULT_STUCK, "no operation has ended for %" PRIu64 " s",
-               interrupted && stress->options->stuck_seconds > END_SECONDS ? END_SECONDS
-                                                                           : stress->options->stuck_seconds);
+               is_interrupted() && stress->options->stuck_seconds > END_SECONDS ? END_SECONDS
+                                                                                : stress->options->stuck_seconds);
     gather(answer, workers);
     put_answer(answer);
     fflush(stdout);
