@@ -17,7 +17,7 @@
 #include "report.h"
 
 enum { EXIT_BAD_INPUT = 2, TICKS = 10 /* a second */, MOST_WIDE = 200, END_SECONDS = 15 };
-#define AGAIN_NS UINT64_C(500000000)
+#define AGAIN_NS UINT64_C(1000000000)
 
 static atomic_uint_fast64_t interrupted_ns; /* 0: it has not been; any thread may be the one that takes a signal */
 
