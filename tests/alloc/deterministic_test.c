@@ -254,7 +254,7 @@ static struct outcome run_on(const struct machine *machine, enum weir_policy pol
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(120);
         snprintf(emu, sizeof emu, "watch:abort,%s", machine->emu);
         setenv("WEIR_EMU", emu, 1);
         setenv("WEIR_OPTIONS", options, 1);

@@ -24,7 +24,7 @@ static void try_everything(void) {
     struct weir_device *device;
     size_t count;
     void *other;
-    alarm(5);
+    alarm(120);
     REFUSED(weir_pool_alloc(pool, 100, stream, &other));
     REFUSED(weir_pool_free(pool, block, stream));
     REFUSED(weir_pool_note(pool, block, stream));

@@ -28,7 +28,7 @@ static void needs_the_whole_device(void **state) {
 
 static int run_inner(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fails), cmocka_unit_test(needs_the_whole_device)};
-    alarm(20);
+    alarm(120);
     return cmocka_run_group_tests_name("inner", tests, NULL, NULL);
 }
 

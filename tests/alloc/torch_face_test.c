@@ -409,7 +409,7 @@ static void a_reset_before_the_end_of_a_capture_is_heard_of_harms_no_later_one(v
 
 /* What a child does with weir, while another thread of its parent, this one, has the pools' lock. */
 static int live_as_a_child(void) {
-    alarm(20);
+    alarm(120);
     struct filter filter = {.stream = s1};
     if (weir_torch_alloc(1000, 0, s1) != NULL || weir_nccl_mem_alloc(&(void *){NULL}, 1) == 0) return 1;
     weir_torch_record_stream(&filter, s1);

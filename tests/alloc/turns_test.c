@@ -95,7 +95,7 @@ static struct outcome share_by_seed(uint64_t seed, size_t pages) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(120);
         snprintf(machine, sizeof machine, "clock:virtual,watch:abort,seed:%llu", (unsigned long long)seed);
         setenv("WEIR_EMU", machine, 1);
         outcome = share_a_pool(pages);

@@ -4,7 +4,7 @@
 
 #include <sys/wait.h>
 
-enum { SECONDS = 30, GRANULE = 16 * 1024 };
+enum { SECONDS = 120, GRANULE = 16 * 1024 };
 
 static struct weir_device *device;
 static struct gate never_opened = GATE_INITIALIZER;

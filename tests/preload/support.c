@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 };
+enum { SECONDS = 300 };
 
 static char folder[64];
 

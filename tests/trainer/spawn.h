@@ -45,6 +45,8 @@ int spawn_text_remove(void **state);
 /* Both texts go to the test's own output when it does not hold. */
 #define ASSERT_SAYS(s, where, text) spawn_assert(s, (s)->where##_text, text, __FILE__, __LINE__)
 #define ASSERT_STATUS(s, wanted)    spawn_assert_status(s, wanted, __FILE__, __LINE__)
+/* It has not hung; a few seconds where nothing else runs. */
+#define ASSERT_SOON(s) assert_true((s)->seconds < 120)
 void spawn_assert(const struct spawned *s, const char *where, const char *text, const char *file, int line);
 void spawn_assert_status(const struct spawned *s, int wanted, const char *file, int line);
 

@@ -13,7 +13,7 @@
 #include "tests/alloc/cases/scene.h"
 #include "tests/sanitized.h"
 
-enum { RUNS = SANITIZED ? 5 : 50, MOST_SECONDS = 60 /* two where nothing else runs */ };
+enum { RUNS = SANITIZED ? 5 : 50, MOST_SECONDS = 120 /* two where nothing else runs */ };
 
 /* ---- the program that ends ------------------------------------------------------------------------------------------ */
 

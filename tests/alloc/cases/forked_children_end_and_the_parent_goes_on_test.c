@@ -11,7 +11,7 @@
 #include "tests/alloc/cases/scene.h"
 #include "tests/sanitized.h"
 
-enum { THREADS = 4, CHILDREN = 100, MOST_SECONDS = 30 };
+enum { THREADS = 4, CHILDREN = 100, MOST_SECONDS = 120 };
 
 static struct weir_pool *pool;
 static weir_stream stream;

@@ -78,9 +78,9 @@ ended leave 1 "the process was ended"
 ended crash 134 SIGABRT
 # What a library leaves undone when all threads are through, or does when it is unloaded.
 # shellcheck disable=SC2086
-found stuck off late timeout -s KILL 60 "$stress" --allocator "${library%:*}" $short --stuck 1s
+found stuck off late timeout -s KILL 300 "$stress" --allocator "${library%:*}" $short --stuck 1s
 # shellcheck disable=SC2086
-found none off linger timeout -s KILL 60 "$stress" --allocator "$library" $short
+found none off linger timeout -s KILL 300 "$stress" --allocator "$library" $short
 # shellcheck disable=SC2086
 found wrong_address off,devices:2 other "$stress" --allocator "$library" $long
 # shellcheck disable=SC2086
