@@ -31,7 +31,7 @@ bool extra_aligned(struct worker *worker, struct draw *draw) {
 
 /* ---- resize ----------------------------------------------------------------------------------------------------- */
 
-enum { AGAIN_ONCE_IN = 2 };
+enum { AGAIN_ONCE_IN = 2, LAGS_ONCE_IN = 2, STREAMS_ASKED = 4 };
 
 /* Half of them by little, mostly within what a block's bytes are rounded up to. */
 static size_t resized(const struct worker *worker, struct draw *draw, const struct block *block) {
@@ -63,28 +63,45 @@ static enum weir_status resize(struct worker *worker, struct block *block, size_
     return status;
 }
 
-/* Gives: false when there is no going on; *again: it has another size now. */
-static bool resize_one(struct worker *worker, struct draw *draw, uint32_t at, bool *again) {
-    struct block *block = worker->blocks[at];
+/* Whichever stream is given what was cut off: `bytes`, and what was rounded up. */
+static bool ask_for_cut_off(struct worker *worker, struct draw *draw, size_t bytes) {
+    const size_t rounded = worker->stress->target.alignment;
+    bool going = true;
+    for (int i = 0; i < STREAMS_ASKED && going && bytes > rounded; i++)
+        going = take(worker, &(struct request){.bytes = bytes - rounded, .stream = extra_stream(worker, draw)});
+    return going;
+}
+
+static bool hold_home(struct worker *worker, struct draw *draw, const struct block *block) {
+    const uint64_t ns = random_below(&draw->random, worker->stress->options->hold_ns + 1);
+    return block->home >= worker->stress->options->streams || worker_hold(worker, block->home, ns);
+}
+
+/* Gives: false when there is no going on; *at: it is there now; *again: it has another size now. While the last look at all of
+ * it lags, what it gave up is asked for. */
+static bool resize_one(struct worker *worker, struct draw *draw, uint32_t *at, bool *again) {
+    struct block *block = worker->blocks[*at];
     const uint32_t stream = random_once_in(&draw->random, 2) ? block->home : extra_stream(worker, draw);
-    const size_t bytes = resized(worker, draw, block);
+    const size_t before = block->bytes, bytes = resized(worker, draw, block);
+    const bool lags = random_once_in(&draw->random, LAGS_ONCE_IN);
     *again = false;
+    if (lags && !hold_home(worker, draw, block)) return false;
     if (!worker_look(worker, block, block->home)) return false;
     if (stream != block->home && !worker_order(worker, block->home, stream)) return false;
-    worker_remove(worker, at);
-    const size_t before = block->bytes;
+    worker_remove(worker, *at);
     bool sound;
     const enum weir_status status = resize(worker, block, bytes, stream, &sound);
     worker_digest(worker, 6, status == WEIR_OK ? block->number : 0, bytes);
     if (sound) worker_add(worker, block);
+    *at = worker->block_count - 1;
     /* nothing of the legacy stream can be resized while another one captures */
     const bool legacy = stream == worker->stress->options->streams + STREAM_LEGACY;
     if (!sound || status == WEIR_NOT_READY || (legacy && status == WEIR_NOT_SUPPORTED)) return true;
     if (!worker_good(worker, status, "a resize")) return false;
     *again = true;
-    const struct contents *contents = &worker->stress->contents;
-    return bytes <= before ||
-           worker_good(worker, contents_fill_rest(contents, block, before, worker_stream(worker, stream)),
+    if (bytes <= before) return !lags || ask_for_cut_off(worker, draw, before - bytes);
+    const weir_stream home = worker_stream(worker, stream);
+    return worker_good(worker, contents_fill_rest(&worker->stress->contents, block, before, home),
                        "a copy to the device");
 }
 
@@ -95,8 +112,7 @@ bool extra_resize(struct worker *worker, struct draw *draw) {
     while (going && again) {
         if (random_once_in(&draw->random, 2))
             going = worker_use(worker, worker->blocks[at], extra_stream(worker, draw));
-        going = going && resize_one(worker, draw, at, &again);
-        at = worker->block_count - 1; /* it is the last one now */
+        going = going && resize_one(worker, draw, &at, &again);
         again = again && random_once_in(&draw->random, AGAIN_ONCE_IN);
     }
     return going;
