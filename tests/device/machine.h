@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -101,13 +102,11 @@ struct caller {
     pthread_t thread;
     void (*call)(void *argument);
     void *argument;
-    atomic_int id; /* of the thread, for the kernel */
     atomic_bool returned;
 };
 
 static inline void *make_call(void *argument) {
     struct caller *caller = argument;
-    atomic_store(&caller->id, (int)gettid());
     caller->call(caller->argument);
     atomic_store(&caller->returned, true);
     return NULL;
@@ -118,24 +117,35 @@ static inline void start_call(struct caller *caller, void (*call)(void *), void 
     assert_int_equal(pthread_create(&caller->thread, NULL, make_call, caller), 0);
 }
 
-static inline bool is_asleep(const struct caller *caller) {
+static inline bool is_asleep(const char *thread) {
     char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&caller->id));
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
     FILE *file = fopen(path, "r");
-    if (file == NULL) return false;
+    if (file == NULL) return true; /* it has ended */
     const size_t read = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     const char *behind_name = strrchr(text, ')');
     return read > 0 && behind_name != NULL && behind_name[2] == 'S';
 }
 
-/* Waits until the call has returned (false) or its thread sleeps in it (true), as the kernel sees it: again and again,
- * since a thread may also sleep for a moment on a lock. */
+/* Nobody who runs, or wants to, can wake another thread. */
+static inline bool all_others_are_asleep(void) {
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *thread;
+    bool asleep = threads != NULL;
+    while (asleep && (thread = readdir(threads)) != NULL)
+        asleep = thread->d_name[0] == '.' || atoi(thread->d_name) == gettid() || is_asleep(thread->d_name);
+    if (threads != NULL) closedir(threads);
+    return asleep;
+}
+
+/* Waits until the call has returned (false) or its thread sleeps in it, and so do all others but this one (true), as the kernel
+ * sees it: again and again, since they are not looked at in one moment. */
 static inline bool blocks(struct caller *caller) {
     enum { TIMES = 200 };
     for (int asleep = 0; asleep < TIMES; sched_yield()) {
         if (atomic_load(&caller->returned)) return false;
-        asleep = is_asleep(caller) ? asleep + 1 : 0;
+        asleep = all_others_are_asleep() ? asleep + 1 : 0;
     }
     return true;
 }

@@ -119,7 +119,9 @@ bool worker_ask(struct worker *worker, const struct request *request, struct blo
                                          .alignment = request->alignment,
                                          .pool = request->pool};
     const uint64_t begin = worker_now(worker), limits = atomic_load(&stress->limits);
+    atomic_store(&worker->call, CALL_ALLOC);
     const enum weir_status status = target_alloc(&stress->target, &asked, &address);
+    atomic_store(&worker->call, CALL_NONE);
     const uint64_t took = worker_now(worker) - begin;
     histogram_add(&worker->counts.alloc_ns, took);
     worker->refused = status == WEIR_OUT_OF_MEMORY;
@@ -165,8 +167,10 @@ bool worker_free(struct worker *worker, struct block *block, enum target_way way
     worker->refused = false;
     live_take(stress->live, block);
     const uint64_t begin = worker_now(worker);
+    atomic_store(&worker->call, CALL_FREE);
     const enum weir_status status =
         target_free(&stress->target, block->pool, block->address, block->bytes, home, way, worker->event);
+    atomic_store(&worker->call, CALL_NONE);
     histogram_add(&worker->counts.free_ns, worker_now(worker) - begin);
     live_end(stress->live, block);
     worker->counts.frees++;
@@ -180,8 +184,11 @@ bool worker_use(struct worker *worker, struct block *block, uint32_t stream) {
     if (stream < worker->stress->options->streams) block->users |= UINT64_C(1) << stream;
     if (!worker_order(worker, block->home, stream) || !worker_look(worker, block, stream)) return false;
     const struct target *target = &worker->stress->target;
-    return !target->takes_uses ||
-           worker_good(worker, target_use(target, block->pool, block->address, worker_stream(worker, stream)), "a use");
+    if (!target->takes_uses) return true;
+    atomic_store(&worker->call, CALL_USE);
+    const enum weir_status status = target_use(target, block->pool, block->address, worker_stream(worker, stream));
+    atomic_store(&worker->call, CALL_NONE);
+    return worker_good(worker, status, "a use");
 }
 
 /* ---- streams held back ------------------------------------------------------------------------------------------ */

@@ -221,11 +221,20 @@ static void look_back(struct stress *stress, struct answer *answer) {
 
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
+static unsigned in_call(const struct stress *stress, const struct worker *workers, enum call call) {
+    unsigned threads = 0;
+    for (unsigned i = 0; i < stress->options->threads; i++) threads += atomic_load(&workers[i].call) == (int)call;
+    return threads;
+}
+
 /* The threads can't be ended: what is known is told, and the process ends. */
 static _Noreturn void give_up(struct stress *stress, struct answer *answer, const struct worker *workers) {
-    faults_add(&stress->faults, FAULT_STUCK, "no operation has ended for %" PRIu64 " s",
-               is_interrupted() && stress->options->stuck_seconds > END_SECONDS ? END_SECONDS
-                                                                                : stress->options->stuck_seconds);
+    const uint64_t most = is_interrupted() ? END_SECONDS : UINT64_MAX, seconds = stress->options->stuck_seconds;
+    faults_add(&stress->faults, FAULT_STUCK,
+               "no operation has ended for %" PRIu64
+               " s; of %u threads %u are in an allocation, %u in a free, %u in a use",
+               seconds < most ? seconds : most, stress->options->threads, in_call(stress, workers, CALL_ALLOC),
+               in_call(stress, workers, CALL_FREE), in_call(stress, workers, CALL_USE));
     gather(answer, workers);
     put_answer(answer);
     fflush(stdout);

@@ -52,8 +52,12 @@ struct stress {
     uint64_t watch_reports; /* that are among the faults: the first thread's to count */
 };
 
+/* Where a thread is in the allocator. */
+enum call { CALL_NONE, CALL_ALLOC, CALL_FREE, CALL_USE };
+
 struct worker {
     struct stress *stress;
+    atomic_int call;
     unsigned number;
     pthread_t thread;
     struct checker checker;

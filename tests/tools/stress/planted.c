@@ -57,20 +57,18 @@ static void corrupt(void) {
     if (device != NULL) weir_set(device, kept + kept_bytes / 2, 0x5a, 1, NULL);
 }
 
-static enum weir_status answer(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
-    if (planted("refuse")) return weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "planted");
-    if (planted("fail")) return weir__fail(WEIR_SYSTEM, 0, NULL, "planted");
+/* Gives: true when the request has its answer. */
+static bool answer(void **out, enum weir_status *status) {
     if (planted("stuck")) pause();
     if (planted("corrupt")) corrupt();
-    if (planted("double")) {
-        *out = kept;
-        return WEIR_OK;
-    }
-    const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
-    if (planted("odd") && status == WEIR_OK) *out = (char *)*out + 8;
-    return status;
+    *status = planted("refuse") ? weir__fail(WEIR_OUT_OF_MEMORY, 0, NULL, "planted")
+              : planted("fail") ? weir__fail(WEIR_SYSTEM, 0, NULL, "planted")
+                                : WEIR_OK;
+    if (planted("double")) *out = kept;
+    return *status != WEIR_OK || planted("double");
 }
 
+/* The pool is called without the lock: what it waits for, or calls, may be a free. */
 enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, weir_stream stream, void **out) {
     pthread_mutex_lock(&lock);
     if (root == NULL) root = pool;
@@ -88,13 +86,11 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
         ++requests >= ONCE_IN && (!planted("double") || kept_bytes >= bytes) && (!planted("corrupt") || kept != NULL);
     if (now) requests = 0;
     other = stream;
-    if (now) {
-        const enum weir_status status = answer(pool, bytes, stream, out);
-        pthread_mutex_unlock(&lock);
-        return status;
-    }
+    enum weir_status status;
+    const bool answered = now && answer(out, &status);
     pthread_mutex_unlock(&lock);
-    const enum weir_status status = __real_weir_pool_alloc(pool, bytes, stream, out);
+    if (answered) return status;
+    status = __real_weir_pool_alloc(pool, bytes, stream, out);
     pthread_mutex_lock(&lock);
     if (status == WEIR_OK && bytes >= 4096 && captured != NULL && stream == captured)
         of_graph = *out, of_graph_bytes = bytes;
@@ -103,6 +99,7 @@ enum weir_status __wrap_weir_pool_alloc(struct weir_pool *pool, size_t bytes, we
         kept_bytes = bytes;
     }
     pthread_mutex_unlock(&lock);
+    if (now && planted("odd") && status == WEIR_OK) *out = (char *)*out + 8;
     return status;
 }
 

@@ -104,6 +104,7 @@ found failed off fail "$planted" $long
 found broken off leak "$planted" $short
 # shellcheck disable=SC2086
 found stuck off stuck "$planted" $long --stuck 1s
+grep -q "[1-9] are in an allocation" "$said" || { echo "stuck: $(cat "$said")"; status=1; }
 # Calls that weir's pool alone has.
 for watch in off on; do
     found none "$watch" none "$planted" --operations 1500 --sizes log:512:256K
