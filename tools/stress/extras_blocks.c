@@ -67,7 +67,8 @@ static enum weir_status resize(struct worker *worker, struct block *block, size_
 static bool ask_for_cut_off(struct worker *worker, struct draw *draw, size_t bytes) {
     const size_t rounded = worker->stress->target.alignment;
     bool going = true;
-    for (int i = 0; i < STREAMS_ASKED && going && bytes > rounded; i++)
+    if (bytes <= rounded) return true;
+    for (int i = 0; i < STREAMS_ASKED && going; i++)
         going = take(worker, &(struct request){.bytes = bytes - rounded, .stream = extra_stream(worker, draw)});
     return going;
 }
